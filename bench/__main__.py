@@ -118,6 +118,19 @@ def main() -> None:
     too_many = commands.add_parser("live-crowd", help="(by live) far too many streams")
     too_many.add_argument("url")
     too_many.add_argument("key")
+    far = commands.add_parser(
+        "remote", help="workers at a distance: drain and pick-up beside the same on the database, 1000 idle ones"
+    )
+    far.add_argument("--stores", default="postgres,sqlite")
+    far.add_argument("--rounds", type=int, default=3, help="of drain and pick-up; 0: only the idle ones")
+    far.add_argument("--jobs", type=int, help="of a drain")
+    far.add_argument("--seconds", type=float, default=30.0, help="with the idle ones")
+    far.add_argument("--workers", type=int, default=1000, help="that are idle")
+    far.add_argument("--no-keep", dest="keep", action="store_false", help="do not append to results/")
+    far_crew = commands.add_parser("remote-crew", help="(by remote) the idle ones")
+    far_crew.add_argument("url")
+    far_crew.add_argument("database")
+    far_crew.add_argument("workers", type=int)
     for name, text in (
         ("idle", "one worker while nothing happens: CPU, statements, memory; and its start to its first job"),
         ("pickup", "single jobs, 50 a second: how soon one is picked up, and the CPU it costs"),
@@ -233,6 +246,15 @@ def main() -> None:
             from bench import live
 
             live.crowd(asked.url, asked.key)
+        case "remote":
+            from bench import remote
+
+            stores = asked.stores.split(",")
+            sys.exit(not remote.run(stores, asked.rounds, asked.jobs, asked.seconds, asked.workers, asked.keep))
+        case "remote-crew":
+            from bench import remote
+
+            remote.crew(asked.url, asked.database, asked.workers)
         case "enqueue-cell":
             from bench import enqueue
 

@@ -94,6 +94,8 @@ ENTRIES = {
     "100-keys": Entry("bench.contenders.ours:HundredKeys", "postgres", "own", "ourselves"),
     "behind-blocked-keys": Entry("bench.contenders.ours:BehindBlockedKeys", "postgres", "own", "ourselves"),
     "old-transaction": Entry("bench.contenders.ours:BesideOldTransaction", "postgres", "own", "ourselves"),
+    "remote": Entry("bench.contenders.ours:OnPostgresRemote", "postgres", "own", "ourselves"),
+    "sqlite-remote": Entry("bench.contenders.ours:OnSqliteRemote", "sqlite", "own", "ourselves"),
     "keys": Entry("bench.contenders.ours:OnPostgresKeyed", "postgres", "own", "ourselves"),
     "keys-family-limit": Entry("bench.contenders.ours:OnPostgresFamilyLimit", "postgres", "own", "ourselves"),
     "keys-own-limits": Entry("bench.contenders.ours:OnPostgresOwnLimits", "postgres", "own", "ourselves"),

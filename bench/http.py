@@ -224,6 +224,7 @@ class Connection(asyncio.Protocol):
         self._transport: Any = transport
         self._heard = bytearray()
         self._answer: asyncio.Future[bytes] | None = None
+        self.is_lost = False
 
     async def ask(self, request: bytes, status: int) -> bytes:
         self._answer = asyncio.get_running_loop().create_future()
@@ -242,6 +243,7 @@ class Connection(asyncio.Protocol):
                 self._answer.set_result(whole)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self.is_lost = True
         if self._answer is not None and not self._answer.done():
             self._answer.set_exception(RuntimeError(f"the server hung up: {exc}"))
 

@@ -87,7 +87,7 @@ def _round(site: Site, seconds: float) -> dict[str, Any]:
         cpu = site.cpu()
         time.sleep(seconds)
         server, database = (after - was for after, was in zip(site.cpu(), cpu, strict=True))
-        sessions, beside = _sessions(site), _submits(site, seconds)
+        sessions, beside = sessions_of(site), _submits(site, seconds)
     return {
         "idle_cpu": round(server / seconds, 4),
         "idle_database_cpu": round(database / seconds, 4),
@@ -105,7 +105,7 @@ def _submits(site: Site, seconds: float) -> dict[str, Any]:
     return found
 
 
-def _sessions(site: Site) -> int:
+def sessions_of(site: Site) -> int:
     """Connections to the database: sessions of PostgreSQL, or how often the server has the file open."""
     if site.database_pid is not None:
         import psycopg
@@ -146,7 +146,7 @@ async def _stay(host: str, port: int) -> None:
     loop, over = asyncio.get_running_loop(), asyncio.Event()
     threading.Thread(target=lambda: (sys.stdin.read(), loop.call_soon_threadsafe(over.set)), daemon=True).start()
     poll = request("GET", f"/api/v1/events?after=now&wait=60&{NOTHING}", host)
-    tasks = []
+    tasks: list[asyncio.Task[Any]] = []
     for _ in range(POLLS):
         _, connection = await loop.create_connection(Connection, host, port)
         tasks.append(asyncio.create_task(_poll(connection, poll)))

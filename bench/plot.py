@@ -61,10 +61,10 @@ def _panel(panel: Panel) -> Iterator[str]:
             left += length
         cut = "… " if sum(values) > longest else ""
         yield _text(left + 6, top + 12, cut + format(sum(values), panel.shown))
-    for number, part in enumerate(panel.parts):
+    for number, label in enumerate(panel.parts):
         top = HEAD - 6 + ROW * len(panel.bars)
         yield f'<rect x="{NAMES + 110 * number}" y="{top}" width="12" height="12" fill="{SHARES[number]}"/>'
-        yield _text(NAMES + 110 * number + 17, top + 11, part)
+        yield _text(NAMES + 110 * number + 17, top + 11, label)
 
 
 def _text(x: float, y: float, text: str, more: str = "") -> str:

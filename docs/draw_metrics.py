@@ -140,6 +140,20 @@ Single things could not be written: `unstuck quarantine` says which, and with wh
 Jobs never ran because their signature was refused, or ran out of tries: `unstuck dead-letters` says which and why,
 `unstuck why JOB` what can be done ([dead-letters.md](dead-letters.md)). A letter is gone after a day.
 
+### UnstuckAlertOpen
+
+unstuck's own rules found something: `unstuck alerts` says what, since when, and what to type
+([alerts.md](alerts.md)). Some of these alerts have a rule here too: mute one of them, or turn the other off.
+
+### UnstuckAlertRuleFails
+
+`unstuck alerts rules` says which, and why. What it looks for may go unnoticed meanwhile.
+
+### UnstuckScheduleSilent
+
+`unstuck schedules firings NAME` says why the last ticks made no job; where nobody fires, no worker and no server
+lives, or `janitor/schedules` fails (`unstuck health`).
+
 ### UnstuckClockLeapt
 
 Nobody was charged, delays and leases keep their distance; see to the time of the database's host.

@@ -147,6 +147,13 @@ EVENTS = {
     NewsKind.NOTIFICATION: "something that operators should take note of",
     NewsKind.SIGNATURE_REFUSED: "a job was refused for its signature, at the door or at its claim",
     NewsKind.DEAD_LETTER: "a job never ran, or ran out of tries, and is set before people",
+    NewsKind.ALERT_OPENED: "something is wrong: an alert of a rule",
+    NewsKind.ALERT_CLOSED: "it was not found for a while: the alert is over",
+    NewsKind.SCHEDULE_FIRED: "a tick of a schedule, or a person, made this job",
+    NewsKind.SCHEDULE_NOT_FIRED: "a tick made no job: it was skipped, refused or missed",
+    NewsKind.SCHEDULE_SILENT: "several ticks in a row made no job",
+    NewsKind.SCHEDULE_PAUSED: "a person paused a schedule",
+    NewsKind.SCHEDULE_RESUMED: "a person let it go on",
 }
 
 

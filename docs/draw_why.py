@@ -37,6 +37,7 @@ jobs of other tenants are not named.
 | `writes` | it answers, but nothing can be written: somebody keeps SQLite's one write lock, a disk is full | BAD |
 | `workers` | none is alive (with `--no-workers`: warn) | BAD |
 | `ready`, `silent` | no worker takes new jobs; some fell silent | warn |
+| `polls` | workers at a distance beat, but their polls for cancels have had no answer for 2 minutes | warn |
 | `import`, `processes` | a worker cannot import the app, or cannot start processes | BAD |
 | `roles` | a role (`settle`, `claim`, `janitor/timers`, …) fails on a worker; BAD if on all, for 10 s | warn |
 | `sweeps` | workers live, but a lost job, a timer or a backstop is overdue by three sweeps | BAD |

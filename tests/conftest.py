@@ -45,6 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.register_profile("unstuck", deadline=None)
     hypothesis.settings.load_profile("unstuck")
     config.addinivalue_line("markers", "sample: a short run of what the slow tier does at length (tests/tiers.py)")
+    config.addinivalue_line("markers", "at_a_distance: by a server in the slow tier too (tests/tiers.py)")
     if not hasattr(config, "workerinput") and postgres.RUN not in os.environ:
         config.stash[RUN] = postgres.Run()
         config.pluginmanager.register(standstill.Plugin())

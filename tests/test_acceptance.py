@@ -80,6 +80,9 @@ BUILT = {
 }
 #: What people and programs without the database's password must see too: by a test of tests/journeys/http.
 OVER_HTTP = {2, 16, 18, 19, 31, 33, 34, 35, 36, 37, 40, 41, 45, 46, 55, 57}
+#: What holds for workers that have a server's address and no database: on both databases by hand, on one in the slow
+#: tier.
+AT_A_DISTANCE = {*range(1, 33), 48, 49, 50, 53, 54}
 LATER: dict[int, str] = {}
 
 
@@ -101,6 +104,10 @@ def test_each_acceptance_that_is_built_is_shown_on_both_databases_and_no_other(
     assert one_sided == {}, "shown on one database only"
     only_inside = {n: shown[n].over_http for n in sorted(OVER_HTTP) if len(shown[n].over_http) < 2}
     assert only_inside == {}, "not shown over HTTP on both databases"
+    far = {number: shown[number].at_a_distance for number in sorted(AT_A_DISTANCE)}
+    assert {n: found for n, found in far.items() if len(found) < 2} == {}, "no remote worker on both databases"
+    rare = {n: found for n, found in far.items() if not {"commit", "slow"} & set().union(*found.values())}
+    assert rare == {}, "with remote workers by hand only"
     assert [number for number in LATER if shown[number].by] == [], "shown: it belongs to what is built"
 
 

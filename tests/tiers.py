@@ -8,7 +8,8 @@ A sample is a short run of what the slow tier does at length: `make test-all` le
 
 A test is in the commit tier unless SLOW or ON_POSTGRES_SLOW names its place, it spawns its executors, or it says
 otherwise itself: `@commit` or `@commit_on_sqlite` on a journey, `@slow` on what costs more than it tells each time. A
-proof by repetition says with `in_tiers` how much of it each tier repeats.
+proof by repetition says with `in_tiers` how much of it each tier repeats. Every journey is also there with workers
+that ask a server instead of the database: by hand, and once in the slow tier where it says `@at_a_distance`.
 """
 
 from __future__ import annotations
@@ -37,9 +38,11 @@ SLOW = (
     "cli/test_examples.py",
     "cli/test_health.py",
     "cli/test_imports.py",
+    "cli/test_job_lines.py",
     "cli/test_logs.py",
     "cli/test_mishaps.py",
     "cli/test_own_database.py",
+    "cli/test_policy_doors.py",
     "cli/test_readme.py",
     "cli/test_worker.py",
     "client/test_retries.py",
@@ -50,10 +53,13 @@ SLOW = (
     "executor/test_interrupts.py",
     "executor/test_withdrawal.py",
     "store/test_feed_storm.py",
+    # A real browser.
+    "web/test_dashboard.py",
+    "web/test_log_in.py",
 )
 
 #: Under tests/: what reaches no SQL that differs; `make test` runs it on SQLite, `make test-all` on PostgreSQL too.
-ON_POSTGRES_SLOW = ("cli/*", "client/*", "server/*")
+ON_POSTGRES_SLOW = ("app/*", "cli/*", "client/*", "operations/*", "server/*")
 
 #: Under tests/: modules with a test that takes a minute. They begin first, so that no run ends waiting for one.
 LONG = ("store/test_lockstep.py", "cli/test_demo.py", "store/test_target_actors.py")
@@ -72,6 +78,11 @@ def in_tiers(name: str, few: int, all_: int) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(
         name, [pytest.param(size, marks=marks, id=f"{size}-{name}") for size, marks in sizes]
     )
+
+
+def at_a_distance(database: str, **parameters: object) -> pytest.MarkDecorator:
+    """On a journey: on this database, and of its parameters with these, the slow tier runs it by a server too."""
+    return pytest.mark.at_a_distance(database, **parameters)
 
 
 def put_into_tiers(items: list[pytest.Item]) -> None:
@@ -101,7 +112,18 @@ def tier_of(item: pytest.Item) -> str:
     assert set(said) <= set(TIERS), f"{item.nodeid}: tiers are {', '.join(TIERS)}"
     if _parameter(item, "mode") == "spawn":
         said.append("slow")
+    if _parameter(item, "road") == "server":
+        said.append("slow" if _is_chosen(item) else "torture")
     return max(said, key=TIERS.index) if said else _tier_of_place(item)
+
+
+def _is_chosen(item: pytest.Item) -> bool:
+    """Of those at a distance."""
+    return any(
+        _parameter(item, "store_url") == mark.args[0]
+        and all(_parameter(item, name) == value for name, value in mark.kwargs.items())
+        for mark in item.iter_markers("at_a_distance")
+    )
 
 
 def _parameter(item: pytest.Item, name: str) -> object:

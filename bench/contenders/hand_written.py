@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import asyncpg
 import uvloop
@@ -138,4 +138,4 @@ async def stamped(args: list[int]) -> None:
     probe.stamp(*args)
 
 
-TASKS = {"work": no_op, "stamped": stamped}
+TASKS: dict[str, Any] = {"work": no_op, "stamped": stamped}

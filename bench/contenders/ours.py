@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -156,6 +157,27 @@ class OnPostgresSync(Ours):
         return count(DATABASE, COMPLETED)
 
 
+class AtADistance:
+    """The same worker, which has a server's address in place of the database; the server's CPU counts as its own."""
+
+    setting = "unstuck server, and unstuck worker APP --server URL --concurrency 400 --processes 2"
+
+    def worker_commands(self) -> list[list[str]]:
+        server, worker = self.lone_worker_commands()
+        return [server, [*worker, "--concurrency", "400", "--processes", "2"]]
+
+    def lone_worker_commands(self) -> list[list[str]]:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = str(free.getsockname()[1])
+        command = [sys.executable, "-m", "unstuck"]
+        url = f"http://127.0.0.1:{port}"
+        return [[*command, "server", "--port", port], [*command, "worker", APP, "--server", url]]
+
+
+class OnPostgresRemote(AtADistance, OnPostgresSync):
+    pass
+
+
 class OnPostgresAsync(OnPostgresSync):
     bodies = "coroutines"
     workflow = "no_op_async"
@@ -298,6 +320,10 @@ class OnSqliteSync(Ours):
             return int(connection.execute(query).fetchone()[0])
         finally:
             connection.close()
+
+
+class OnSqliteRemote(AtADistance, OnSqliteSync):
+    pass
 
 
 class OnSqliteAsync(OnSqliteSync):

@@ -11,6 +11,8 @@ from unstuck.executor.context import current as current
 from unstuck.model import errors as errors
 from unstuck.model.bulk import BulkState as BulkState
 from unstuck.model.bulk import BulkVerb as BulkVerb
+from unstuck.model.ends import EndedJob as EndedJob
+from unstuck.model.errors import AddressRefused as AddressRefused
 from unstuck.model.errors import AmbiguousJob as AmbiguousJob
 from unstuck.model.errors import AmbiguousWorker as AmbiguousWorker
 from unstuck.model.errors import ApprovalRejected as ApprovalRejected
@@ -24,6 +26,7 @@ from unstuck.model.errors import DeclaredByCode as DeclaredByCode
 from unstuck.model.errors import ErrorType as ErrorType
 from unstuck.model.errors import EventConflict as EventConflict
 from unstuck.model.errors import Fail as Fail
+from unstuck.model.errors import HookExists as HookExists
 from unstuck.model.errors import IdConflict as IdConflict
 from unstuck.model.errors import IllegalMove as IllegalMove
 from unstuck.model.errors import InvalidArguments as InvalidArguments
@@ -39,6 +42,7 @@ from unstuck.model.errors import NoAnswer as NoAnswer
 from unstuck.model.errors import NoDeadLetter as NoDeadLetter
 from unstuck.model.errors import NoSigningKey as NoSigningKey
 from unstuck.model.errors import NoStack as NoStack
+from unstuck.model.errors import NotActive as NotActive
 from unstuck.model.errors import NotAnApp as NotAnApp
 from unstuck.model.errors import NotAsked as NotAsked
 from unstuck.model.errors import NotBlacklisted as NotBlacklisted
@@ -52,6 +56,7 @@ from unstuck.model.errors import OutcomeUnknown as OutcomeUnknown
 from unstuck.model.errors import Retry as Retry
 from unstuck.model.errors import ScheduleExists as ScheduleExists
 from unstuck.model.errors import SchemaMismatch as SchemaMismatch
+from unstuck.model.errors import SecretNotOpened as SecretNotOpened
 from unstuck.model.errors import SignatureRefused as SignatureRefused
 from unstuck.model.errors import StaleCursor as StaleCursor
 from unstuck.model.errors import StepTimeout as StepTimeout
@@ -62,10 +67,15 @@ from unstuck.model.errors import StoreLocked as StoreLocked
 from unstuck.model.errors import StoreUnavailable as StoreUnavailable
 from unstuck.model.errors import TargetDeadlock as TargetDeadlock
 from unstuck.model.errors import TooManyAttempts as TooManyAttempts
+from unstuck.model.errors import TooManyHooks as TooManyHooks
 from unstuck.model.errors import TooManyQueued as TooManyQueued
 from unstuck.model.errors import TooManySchedules as TooManySchedules
+from unstuck.model.errors import TooManyWebhooks as TooManyWebhooks
 from unstuck.model.errors import Unauthenticated as Unauthenticated
+from unstuck.model.errors import UnknownAlert as UnknownAlert
 from unstuck.model.errors import UnknownBulk as UnknownBulk
+from unstuck.model.errors import UnknownDelivery as UnknownDelivery
+from unstuck.model.errors import UnknownHook as UnknownHook
 from unstuck.model.errors import UnknownJob as UnknownJob
 from unstuck.model.errors import UnknownKey as UnknownKey
 from unstuck.model.errors import UnknownNotification as UnknownNotification
@@ -76,10 +86,12 @@ from unstuck.model.errors import UnknownSession as UnknownSession
 from unstuck.model.errors import UnknownSetting as UnknownSetting
 from unstuck.model.errors import UnknownTarget as UnknownTarget
 from unstuck.model.errors import UnknownTenant as UnknownTenant
+from unstuck.model.errors import UnknownWebhook as UnknownWebhook
 from unstuck.model.errors import UnknownWorker as UnknownWorker
 from unstuck.model.errors import UnknownWorkflowName as UnknownWorkflowName
 from unstuck.model.errors import UnstuckError as UnstuckError
 from unstuck.model.errors import Unwind as Unwind
+from unstuck.model.errors import WebhookExists as WebhookExists
 from unstuck.model.errors import WorkflowBlacklisted as WorkflowBlacklisted
 from unstuck.model.errors import WrongArguments as WrongArguments
 from unstuck.model.lifecycle import JobState as JobState
@@ -93,6 +105,8 @@ from unstuck.model.waits import Decision as Decision
 from unstuck.model.waits import Spent as Spent
 from unstuck.model.waits import TreeSpent as TreeSpent
 from unstuck.model.waits import WaitKind as WaitKind
+from unstuck.model.webhooks import DeliveryState as DeliveryState
+from unstuck.model.webhooks import WebhookState as WebhookState
 from unstuck.model.why import Actor as Actor
 from unstuck.model.why import Code as Code
 from unstuck.observe.stream import AsyncStream as AsyncStream
@@ -100,6 +114,8 @@ from unstuck.observe.stream import Stream as Stream
 from unstuck.server.who import Who as Who
 from unstuck.version import __version__ as __version__
 from unstuck.views import Page as Page
+from unstuck.views.alerts import AlertRuleView as AlertRuleView
+from unstuck.views.alerts import AlertView as AlertView
 from unstuck.views.bulks import BulkView as BulkView
 from unstuck.views.bulks import CountView as CountView
 from unstuck.views.bulks import FilterView as FilterView
@@ -107,6 +123,10 @@ from unstuck.views.bulks import RefusalView as RefusalView
 from unstuck.views.dead_letters import LetterStory as LetterStory
 from unstuck.views.dead_letters import LetterView as LetterView
 from unstuck.views.dead_letters import LetterWhole as LetterWhole
+from unstuck.views.doctor import DoctorView as DoctorView
+from unstuck.views.doctor import ExaminedView as ExaminedView
+from unstuck.views.doctor import FindingView as FindingView
+from unstuck.views.doctor import FixView as FixView
 from unstuck.views.flow import ApprovalView as ApprovalView
 from unstuck.views.flow import BranchView as BranchView
 from unstuck.views.flow import ChildView as ChildView
@@ -139,6 +159,11 @@ from unstuck.views.guard import QuarantineView as QuarantineView
 from unstuck.views.guard import SettingView as SettingView
 from unstuck.views.health import CheckView as CheckView
 from unstuck.views.health import HealthView as HealthView
+from unstuck.views.hooks import HookDeliveryView as HookDeliveryView
+from unstuck.views.hooks import HookDryRunView as HookDryRunView
+from unstuck.views.hooks import HookSecretView as HookSecretView
+from unstuck.views.hooks import HookView as HookView
+from unstuck.views.hooks import NewHookView as NewHookView
 from unstuck.views.jobs import AttemptView as AttemptView
 from unstuck.views.jobs import AwaitedView as AwaitedView
 from unstuck.views.jobs import EventView as EventView
@@ -163,6 +188,15 @@ from unstuck.views.signing import RevocationView as RevocationView
 from unstuck.views.stats import StatsView as StatsView
 from unstuck.views.stats import TallyView as TallyView
 from unstuck.views.stats import WorkersCount as WorkersCount
+from unstuck.views.top import NeedView as NeedView
+from unstuck.views.top import RunningView as RunningView
+from unstuck.views.top import TopView as TopView
+from unstuck.views.webhooks import DeliveryAttemptView as DeliveryAttemptView
+from unstuck.views.webhooks import DeliveryDetailsView as DeliveryDetailsView
+from unstuck.views.webhooks import DeliveryView as DeliveryView
+from unstuck.views.webhooks import NewWebhookView as NewWebhookView
+from unstuck.views.webhooks import ReplayView as ReplayView
+from unstuck.views.webhooks import WebhookView as WebhookView
 from unstuck.views.why import ReasonView as ReasonView
 from unstuck.views.why import WhyAnswer as WhyAnswer
 from unstuck.views.workers import BodyView as BodyView
@@ -175,6 +209,9 @@ from unstuck.views.workers import WorkerView as WorkerView
 __all__ = [
     "ActionView",
     "Actor",
+    "AddressRefused",
+    "AlertRuleView",
+    "AlertView",
     "AmbiguousJob",
     "AmbiguousWorker",
     "Answer",
@@ -210,16 +247,30 @@ __all__ = [
     "CountView",
     "Decision",
     "DeclaredByCode",
+    "DeliveryAttemptView",
+    "DeliveryDetailsView",
+    "DeliveryState",
+    "DeliveryView",
+    "DoctorView",
+    "EndedJob",
     "ErrorType",
     "EventConflict",
     "EventView",
     "EventWhole",
+    "ExaminedView",
     "Fail",
     "FeedEventView",
     "FilterView",
+    "FindingView",
     "FiringView",
+    "FixView",
     "GoneProcess",
     "HealthView",
+    "HookDeliveryView",
+    "HookDryRunView",
+    "HookExists",
+    "HookSecretView",
+    "HookView",
     "IdConflict",
     "IllegalMove",
     "InvalidArguments",
@@ -242,13 +293,17 @@ __all__ = [
     "LimitChange",
     "LimitView",
     "LogView",
+    "NeedView",
     "NeedsSignature",
+    "NewHookView",
     "NewJobView",
     "NewKeyView",
+    "NewWebhookView",
     "NoAnswer",
     "NoDeadLetter",
     "NoSigningKey",
     "NoStack",
+    "NotActive",
     "NotAnApp",
     "NotAsked",
     "NotBlacklisted",
@@ -273,15 +328,18 @@ __all__ = [
     "QueueView",
     "ReasonView",
     "RefusalView",
+    "ReplayView",
     "Retry",
     "RevocationAdded",
     "RevocationRemoved",
     "RevocationView",
     "RoleView",
+    "RunningView",
     "ScheduleExists",
     "ScheduleState",
     "ScheduleView",
     "SchemaMismatch",
+    "SecretNotOpened",
     "SentView",
     "SeriesView",
     "SessionView",
@@ -308,12 +366,18 @@ __all__ = [
     "TenantWhole",
     "TicksView",
     "TooManyAttempts",
+    "TooManyHooks",
     "TooManyQueued",
     "TooManySchedules",
+    "TooManyWebhooks",
+    "TopView",
     "TreeSpent",
     "TreeUsageView",
     "Unauthenticated",
+    "UnknownAlert",
     "UnknownBulk",
+    "UnknownDelivery",
+    "UnknownHook",
     "UnknownJob",
     "UnknownKey",
     "UnknownNotification",
@@ -324,6 +388,7 @@ __all__ = [
     "UnknownSetting",
     "UnknownTarget",
     "UnknownTenant",
+    "UnknownWebhook",
     "UnknownWorker",
     "UnknownWorkflowName",
     "UnpauseView",
@@ -332,6 +397,9 @@ __all__ = [
     "UsageView",
     "WaitKind",
     "WaitView",
+    "WebhookExists",
+    "WebhookState",
+    "WebhookView",
     "WeightView",
     "Who",
     "WhyAnswer",

@@ -13,15 +13,21 @@ from typing import TYPE_CHECKING
 
 from unstuck.model.errors import InvalidInput, InvalidSettings, StoreError
 from unstuck.model.times import Times
+from unstuck.sealing import NO_SEALER, Sealer
 from unstuck.signing import NO_KEYS, SigningKeys
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from unstuck.chance import Chance
+    from unstuck.client.readers import ServerReaders
+    from unstuck.client.transport import Transport
     from unstuck.client.worker_port import RemoteWorkerPort
     from unstuck.clock import Clock
+    from unstuck.deliver.sender import Sender
     from unstuck.janitor.janitor import Duty, Janitor
+    from unstuck.model.alerts import RuleFindings, RuleLook
+    from unstuck.model.ends import EndedJob
     from unstuck.model.job import NewJob, WorkerRecord
     from unstuck.model.policy import Policy
     from unstuck.observe.recorder import Recorder
@@ -31,7 +37,7 @@ if TYPE_CHECKING:
     from unstuck.server.run import HttpServer
     from unstuck.server.who import Auth
     from unstuck.store.drivers.leaps import Witness
-    from unstuck.store.port import ScheduleRecord, Store, WorkerPort
+    from unstuck.store.port import FeedEvent, ScheduleRecord, Store, WorkerPort
     from unstuck.worker.held_keys import HeldKeys
     from unstuck.worker.incarnation import Incarnation
     from unstuck.worker.parts import ClaimerNeeds, ClaimerPort, Duties
@@ -69,6 +75,8 @@ class WorkerOptions:
     #: read again when it changes.
     signing: SigningKeys = field(default_factory=SigningKeys)
     signing_file: str | None = None
+    #: Opens the secrets of webhooks.
+    sealer: Sealer = NO_SEALER
     #: The address of a server: then nothing is asked of a database. `key`: the secret by which it is asked; `ca`: a
     #: file of certificates to trust; `allow_http`: whoever is on the way may read the key.
     server: str | None = None
@@ -98,6 +106,8 @@ class ServerOptions:
     #: children it signs; of others' submits it signs none. `signing_file`: as of a worker.
     signing: SigningKeys = NO_KEYS
     signing_file: str | None = None
+    #: Seals and opens the secrets of webhooks.
+    sealer: Sealer = NO_SEALER
 
 
 def open_store(
@@ -122,18 +132,24 @@ def build_worker(options: WorkerOptions, *, prepare: bool = True) -> Supervisor:
     _check(options)
     if prepare and options.server is None:
         _prepare(options)
+    from unstuck.janitor.budget import nobody_asks
     from unstuck.telemetry import emit
     from unstuck.worker.notify import Notifier
     from unstuck.worker.readiness import Readiness
     from unstuck.worker.secrecy import hide_memory
     from unstuck.worker.supervisor import Supervisor
 
-    if options.signing and not hide_memory():
+    if (options.signing or options.sealer) and not hide_memory():
         emit("memory_not_hidden", level=logging.WARNING, why="this system cannot close it to other processes")
     # The service manager and the probe know one worker, however many lives it has.
     readiness = Readiness(options.ready_file, Notifier.of(os.environ, os.getpid()))
     beside: list[Beside] = []
-    supervisor = Supervisor(_life_of(options, readiness), options.times, beside)
+    wake: Callable[[], None] = nobody_asks
+    if options.server is None:  # else its server sends
+        sender = _sender(options.database, options.times, options.sealer)
+        beside.append(sender)
+        wake = sender.wake
+    supervisor = Supervisor(_life_of(options, readiness, wake), options.times, beside)
     if options.health_port is not None:
         beside += _health_parts(options, readiness, supervisor)
     return supervisor
@@ -149,7 +165,14 @@ def _health_parts(options: WorkerOptions, readiness: Readiness, supervisor: Supe
     from unstuck.worker.health_port import HealthAnswers, HealthPort
 
     clock, recorder = MachineClock(), Recorder(of_worker=True)
-    readers = PlatformReaders(open_store(options.database, options.times, application="unstuck health"), clock)
+    readers: PlatformReaders | ServerReaders
+    if options.server is not None:
+        _transport(options, options.key)  # what it needs may not be installed, or the address be wrong
+        from unstuck.client.readers import ServerReaders
+
+        readers = ServerReaders(partial(_transport, options), clock)
+    else:
+        readers = PlatformReaders(open_store(options.database, options.times, application="unstuck health"), clock)
 
     def measures() -> Measures:
         found = recorder.measures()
@@ -196,10 +219,6 @@ def _check(options: WorkerOptions) -> None:
     problems = options.times.problems() + process_problems(options)
     if problems:
         raise InvalidSettings(problems)
-    if options.server is not None and options.health_port is not None:
-        raise InvalidInput(
-            "a worker of a server has no health port yet: leave --health-port out, and use --ready-file"
-        )
     if options.server is not None and options.signing:
         raise InvalidInput(
             "a worker of a server verifies and signs nothing itself, its server does: set signing_keys and "
@@ -221,17 +240,24 @@ class _Ties:
     duties: Callable[[WorkerRecord], Duties]
     prepare: Callable[[], object]
     sign: Callable[[NewJob], NewJob]
+    keys: HeldKeys
+    when_refused: Callable[[Callable[[], None]], None] = lambda wake: None
 
 
-def _ties_of(options: WorkerOptions, clock: Clock, chance: Chance) -> Callable[[HeldKeys], _Ties]:
+def _ties_of(
+    options: WorkerOptions, clock: Clock, chance: Chance, wake: Callable[[], None]
+) -> Callable[[HeldKeys], _Ties]:
     """Makes new ones for every incarnation."""
-    return _ties_to_server(options, clock, chance) if options.server else _ties_to_database(options, clock, chance)
+    if options.server:
+        return _ties_to_server(options, clock, chance)
+    return _ties_to_database(options, clock, chance, wake)
 
 
-def _ties_to_database(options: WorkerOptions, clock: Clock, chance: Chance) -> Callable[[HeldKeys], _Ties]:
+def _ties_to_database(
+    options: WorkerOptions, clock: Clock, chance: Chance, wake: Callable[[], None]
+) -> Callable[[HeldKeys], _Ties]:
     from unstuck.store.drivers.leaps import Witness
     from unstuck.worker.claim import Claimer
-    from unstuck.worker.held_keys import signer
     from unstuck.worker.verifier import Verifier
 
     times, witness = options.times, Witness()
@@ -263,9 +289,10 @@ def _ties_to_database(options: WorkerOptions, clock: Clock, chance: Chance) -> C
             beat_store=opened(application=f"unstuck beat {name}", witness=witness),
             last_store=lambda: opened(application=f"unstuck end {name}"),
             claimer=claimer,
-            duties=lambda me: build_janitor(store, times, me, lambda: keys.at(clock.boot())),
+            duties=lambda me: build_janitor(store, times, me, lambda: keys.at(clock.boot()), wake),
             prepare=store.prepare_schema,
-            sign=signer(keys, store, clock),
+            sign=_child_signer(keys, store, clock),
+            keys=keys,
         )
 
     return tie
@@ -274,7 +301,8 @@ def _ties_to_database(options: WorkerOptions, clock: Clock, chance: Chance) -> C
 def _ties_to_server(options: WorkerOptions, clock: Clock, chance: Chance) -> Callable[[HeldKeys], _Ties]:
     from unstuck.model.keys import id_in
     from unstuck.model.offers import remote_incarnation
-    from unstuck.worker.held_keys import unsigned
+    from unstuck.worker.flow_calls import unsigned
+    from unstuck.worker.held_keys import KeysOfServer
     from unstuck.worker.remote_claim import NoDuties, RemoteClaimer
 
     times, key = options.times, options.key
@@ -291,36 +319,44 @@ def _ties_to_server(options: WorkerOptions, clock: Clock, chance: Chance) -> Cal
             duties=lambda me: NoDuties(times.sweep),
             prepare=port.hello,
             sign=unsigned,
+            keys=KeysOfServer(options.server or "", lambda: port.verifies),
+            when_refused=port.when_refused,
         )
 
     return tie
 
 
-def server_port(options: WorkerOptions, incarnation: str = "") -> RemoteWorkerPort:
-    """How a worker asks its server. Nothing is sent before its first call."""
+def _transport(options: WorkerOptions, secret: str | None) -> Transport:
     try:
         from unstuck.client.transport import Transport
     except ImportError as missing:
         raise InvalidInput(f"a worker of a server needs `pip install unstuck[client]`: {missing}") from None
     from unstuck.client.address import ApiKey, check_secret_travels_safely, server_address
+
+    address = server_address(options.server or "")
+    if secret is not None:
+        check_secret_travels_safely(address, allow_http=options.allow_http)
+    return Transport(address, None if secret is None else ApiKey(secret, "key=…"), options.ca)
+
+
+def server_port(options: WorkerOptions, incarnation: str = "") -> RemoteWorkerPort:
+    """How a worker asks its server. Nothing is sent before its first call."""
+    transport = _transport(options, options.key)
     from unstuck.client.worker_port import RemoteWorkerPort
     from unstuck.clock import MachineClock
 
-    address = server_address(options.server or "")
-    if options.key is not None:
-        check_secret_travels_safely(address, allow_http=options.allow_http)
-    key = None if options.key is None else ApiKey(options.key, "key=…")
-    transport = Transport(address, key, options.ca)
     return RemoteWorkerPort(
         transport,
-        address,
+        transport.address,
         incarnation,
         patience=options.times.store_call + 2 * options.times.slack,
         clock=MachineClock(),
     )
 
 
-def _life_of(options: WorkerOptions, readiness: Readiness) -> Callable[[Shutdown], Incarnation]:
+def _life_of(
+    options: WorkerOptions, readiness: Readiness, wake: Callable[[], None] = lambda: None
+) -> Callable[[Shutdown], Incarnation]:
     """Begins an incarnation: everything in it is new, so that nothing of a lost one lives on."""
     from unstuck.chance import SystemChance
     from unstuck.clock import MachineClock
@@ -332,7 +368,7 @@ def _life_of(options: WorkerOptions, readiness: Readiness) -> Callable[[Shutdown
     from unstuck.worker.view import WearLimits
 
     times, clock, chance = options.times, MachineClock(), SystemChance()
-    tie = _ties_of(options, clock, chance)
+    tie = _ties_of(options, clock, chance, wake)
     # They outlive an incarnation: what their file revoked must not be forgotten with it.
     keys = HeldKeys(options.signing, options.signing_file, every=times.beat)
     # A process without a slot would only cost memory.
@@ -371,8 +407,9 @@ def _life_of(options: WorkerOptions, readiness: Readiness) -> Callable[[Shutdown
             queues=options.queues,
             name=options.name,
             readiness=readiness,
-            keys=keys,
+            keys=ties.keys,
             sign=ties.sign,
+            when_refused=ties.when_refused,
         )
         return Incarnation(parts, shutdown)
 
@@ -423,7 +460,15 @@ def build_server(options: ServerOptions) -> HttpServer:
     def signing(at_once: bool = False) -> SigningKeys:
         return held.at(clock.boot(), at_once=at_once)
 
-    base = Caller(store, "http", times=options.times, database=options.shown, signing=signing)
+    base = Caller(
+        store,
+        "http",
+        times=options.times,
+        database=options.shown,
+        signing=signing,
+        sealer=lambda: options.sealer,
+    )
+    sender = _sender(options.database, options.times, options.sealer)
     local = base if is_loopback(options.host) else None
     recorder = Recorder(of_worker=False)
     api = _api(
@@ -446,7 +491,20 @@ def build_server(options: ServerOptions) -> HttpServer:
         for each in (store, keeping, feeding, working):
             each.close()
 
-    return HttpServer(api, build_janitor(keeping, options.times, signing=signing), clock, options.times, close)
+    janitor = build_janitor(keeping, options.times, signing=signing, wake=sender.wake)
+    return HttpServer(api, janitor, clock, options.times, close, beside=[sender])
+
+
+def _sender(database: str, times: Times, sealer: Sealer) -> Sender:
+    """What sends to webhooks, on a store of its own: a receiver that keeps it waiting keeps nobody else."""
+    from unstuck.chance import SystemChance
+    from unstuck.clock import MachineClock
+    from unstuck.deliver.dialler import WebhookDialler
+    from unstuck.deliver.sender import Sender
+
+    clock = MachineClock()
+    store = open_store(database, times, application="unstuck deliver")
+    return Sender(store, WebhookDialler(clock=clock), sealer, clock, SystemChance())
 
 
 def build_asgi(base: Callable[[], Caller], auth: Auth | None) -> Api:
@@ -506,6 +564,7 @@ def _api(
     from unstuck.server.browsers import Browsers
     from unstuck.server.control_desk import ControlDesk
     from unstuck.server.door import HttpDoor
+    from unstuck.server.hooks import HookDoor
     from unstuck.server.hub import Hub
     from unstuck.server.metrics import ServerMetrics
     from unstuck.server.rates import Rates
@@ -539,15 +598,18 @@ def _api(
     )
     hub = Hub(feed, lambda: base().times.feed_retention, clock)
     metrics = ServerMetrics(clock, None if recorder is None else recorder.measures)
+    rates = Rates(rate, clock)
     return Api(
         door,
         hub,
         metrics,
         work=WorkDesk(work, clock, signing),
         control=ControlDesk(work, clock),
-        rates=Rates(rate, clock),
+        rates=rates,
+        hooks=HookDoor(base, clock, rates),
         clock=clock,
         is_ready=lambda: _is_ready(base().store),
+        look_again=lambda idents: keyring().look_again(idents),
     )
 
 
@@ -565,14 +627,18 @@ def build_janitor(
     times: Times,
     me: WorkerRecord | None = None,
     signing: Callable[[], SigningKeys] = lambda: NO_KEYS,
+    wake: Callable[[], None] = lambda: None,
 ) -> Janitor:
-    """The duties that every worker and server does; `me` knows its host, so it may look after its neighbours."""
+    """The duties that every worker and server does; `me` knows its host, so it may look after its neighbours. `wake`:
+    called when there is something to send to webhooks."""
+    from unstuck import machine
     from unstuck.chance import SystemChance
     from unstuck.clock import MachineClock
     from unstuck.janitor.alerts import AlertsDuty
     from unstuck.janitor.body_marks import BodyMarksDuty
     from unstuck.janitor.bulks import BulksDuty
     from unstuck.janitor.children import ChildrenDuty
+    from unstuck.janitor.ends import EndsDuty
     from unstuck.janitor.guard import GuardDuty
     from unstuck.janitor.inbox import InboxDuty
     from unstuck.janitor.janitor import Janitor
@@ -588,6 +654,7 @@ def build_janitor(
     from unstuck.janitor.timers import TimersDuty
     from unstuck.janitor.unread import UnreadDuty
     from unstuck.janitor.waits import WaitsDuty
+    from unstuck.janitor.webhooks import WebhooksDuty
     from unstuck.janitor.zombies import ZombiesDuty
 
     clock = MachineClock()
@@ -604,7 +671,9 @@ def build_janitor(
         ChildrenDuty(store, times),
         BulksDuty(store, times),
         SchedulesDuty(store, times, _tick_jobs(store, times, signing)),
+        EndsDuty(store, times, _jobs_of_ends(store, times, signing), SystemChance().nonce()),
         OffersDuty(store, times),
+        WebhooksDuty(store, times, lambda: _bodies(store), wake),
     ]
     keeping += [BodyMarksDuty(store, times), *retention(store, times, clock)]
     keeping += [
@@ -614,8 +683,10 @@ def build_janitor(
         SeriesDuty(store, times),
         EnqueuedDuty(store, times),
     ]
-    keeping.append(AlertsDuty(store, times, _reasons(store, times)))
-    return Janitor(store.probe, times, clock, SystemChance(), sweeps=sweeps, keeping=keeping)
+    told_by = f"server on {machine.host()}" if me is None else me.name
+    keeping.append(AlertsDuty(store, times, alert_looks(store, times), told_by))
+    chance, idle = SystemChance(), store.idle_duties
+    return Janitor(store.probe, times, clock, chance, sweeps=sweeps, keeping=keeping, idle_duties=idle)
 
 
 def _tick_jobs(
@@ -628,22 +699,52 @@ def _tick_jobs(
 
     def make(schedule: ScheduleRecord, tick: datetime) -> NewJob:
         job = job_of(store, schedule.tenant, schedule.name, schedule.spec, tick, times.max_timeout)
-        [signed] = SigningDoor(signing(), store).signed([job], "spawn")
-        return signed
+        return SigningDoor(signing(), store).made(job, "schedule")
 
     return make
 
 
-def _reasons(store: Store, times: Times) -> Callable[[str, str], tuple[str, str] | None]:
-    """Why a job is not running, for the janitor, which must not import `observe`."""
-    from unstuck.model.errors import UnknownJob
-    from unstuck.observe.why import why
+def _bodies(store: Store) -> Callable[[FeedEvent], str]:
+    """How an event is written for webhooks, for the janitor, which must not import `views`. What is hidden of a job's
+    data from others than admins is hidden there: who reads it in the end is not known."""
+    from unstuck.model.webhooks import body_of
+    from unstuck.views import plain, rfc3339
+    from unstuck.views.flow import FeedEventView
 
-    def reason(tenant: str, job: str) -> tuple[str, str] | None:
-        try:
-            found = why(store, tenant, job, times)
-        except UnknownJob:
-            return None
-        return (found.codes[0] if found.codes else "unknown", found.verdict)
+    hidden = store.redactions()
 
-    return reason
+    def body(event: FeedEvent) -> str:
+        return body_of(event.kind, rfc3339(event.at) or "", plain(FeedEventView.of(event, hidden)))
+
+    return body
+
+
+def _jobs_of_ends(
+    store: Store, times: Times, signing: Callable[[], SigningKeys]
+) -> Callable[[str, EndedJob], NewJob]:
+    """The job of what follows an end, for the janitor; signed, if there is a key for what the engine makes."""
+    from unstuck.intake.ends import job_of
+    from unstuck.intake.signing import SigningDoor
+
+    def make(follower: str, ended: EndedJob) -> NewJob:
+        job = job_of(store, follower, ended, times.max_timeout)
+        return SigningDoor(signing(), store).made(job, "end")
+
+    return make
+
+
+def _child_signer(keys: HeldKeys, store: Store, clock: Clock) -> Callable[[NewJob], NewJob]:
+    """The same of a child, for the worker."""
+    from unstuck.intake.signing import SigningDoor
+
+    return lambda job: SigningDoor(keys.at(clock.boot()), store).made(job, "parent")
+
+
+def alert_looks(store: Store, times: Times) -> dict[str, Callable[[RuleLook], RuleFindings]]:
+    """How alert rules look, for the janitor, which must not import `observe`."""
+    from unstuck.observe.conditions import LOOKS, Condition, ConditionLook
+
+    def by(condition: Condition) -> Callable[[RuleLook], RuleFindings]:
+        return lambda asked: condition(ConditionLook.at(asked, store, times))
+
+    return {rule: by(condition) for rule, condition in LOOKS.items()}

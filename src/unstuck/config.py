@@ -82,6 +82,7 @@ class Settings:
     stop_time: float | None = None
     signing_keys: str | None = field(default=None, repr=False)
     require_signature: tuple[str, ...] = ()
+    sealing_keys: str | None = field(default=None, repr=False)
     times: Times = field(default_factory=Times)
     policy: Policy = field(default_factory=Policy)
     origins: Mapping[str, str] = field(default_factory=dict)
@@ -423,6 +424,7 @@ _READERS: dict[str, Reader] = {
     "token_limit": _perhaps(_whole),
     "signing_keys": _perhaps(_place),
     "require_signature": _names,
+    "sealing_keys": _perhaps(_place),
     "timeout": _time_limit,
     "retries": _whole,
     "max_lost": _whole,
@@ -447,5 +449,7 @@ def _shown(name: str, value: Any) -> Any:
     if name == "budget" and isinstance(value, tuple):
         return dict(value)
     if name == "signing_keys" and isinstance(value, str) and "[[key]]" in value:
+        return "(the keys themselves)"
+    if name == "sealing_keys" and isinstance(value, str) and "=" in value:  # as each ends
         return "(the keys themselves)"
     return masked(value) if name == "database" and isinstance(value, str) else value

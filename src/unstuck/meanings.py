@@ -24,6 +24,7 @@ MEANINGS: dict[str, str] = {
     # Signed jobs
     "signing_keys": "the file with the signing keys of this process, or its text: see `docs/signing.md`",
     "require_signature": "where jobs must be signed: `tenant:NAME`, `queue:NAME`, `workflow:NAME`, `*`",
+    "sealing_keys": "the file with the keys that seal stored secrets of webhooks, or its text: see `docs/hooks.md`",
     # Times of the engine
     "lease": "how long a worker owns its jobs without renewing; then others recover them",
     "beat": "how often a worker renews its lease",
@@ -48,8 +49,8 @@ MEANINGS: dict[str, str] = {
     "key_retention": "how long an idempotency key holds after its submit, and never less than its job lives",
     "feed_retention": "how long a cursor of the feed can be gone on from",
     "dead_letter_retention": "how long a dead letter is kept; its job stays for `retention`",
+    "delivery_retention": "how long a delivery to a webhook is kept, and waits for a receiver that takes nothing",
     "orphan_after": "a job whose workflow no worker has known for so long fails; 0: never",
-    "queued_alert": "a job that is due and still QUEUED after so long is reported, with the reason; 0: never",
     # The policy of a job
     "timeout": "how long one attempt may run; `unlimited`: as long as it likes",
     "grace": "how long a job that was asked to stop may take before it is called stuck",

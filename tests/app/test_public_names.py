@@ -15,8 +15,11 @@ TAUGHT = {
     "job",
     "middleware",
     "name",
+    "on_completed",
     "on_executor_start",
     "on_executor_stop",
+    "on_failed",
+    "on_stuck",
     "workflow",
 }
 

@@ -20,12 +20,12 @@ from unstuck.model.errors import Conflict, InvalidInput, InvalidSettings, Signat
 from unstuck.model.job import WorkflowRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.policy import Policy
-from unstuck.model.signing import Envelope, SignatureProblem
+from unstuck.model.signing import Envelope, SignatureProblem, purpose_of
 from unstuck.signing import SigningKeys, StoredCall, read_keys
 from unstuck.store.port import JobFilter
 from unstuck.store.sql_store import SqlStore
 
-KEYS = toml(a_key(), a_key("ed25519", id="maker", secret=OTHER, purposes=("spawn",)))
+KEYS = toml(a_key(), a_key("maker", "ed25519", secret=OTHER, purposes=("spawn",)))
 
 
 def an_app(url: str, **settings: Any) -> App:
@@ -56,7 +56,7 @@ def found(store: SqlStore, job: Job[Any]) -> Envelope:
         priority=record.priority,
         payload=record.payload,
         policy=record.policy,
-        purpose="submit" if record.replay_of is None else "spawn",
+        purpose=purpose_of(record.made_by),
     )
     late = datetime.now(UTC) + timedelta(days=3650)
     keys = SigningKeys(read_keys(KEYS))
@@ -86,12 +86,12 @@ ROADS: dict[str, Callable[[Any], Job[Any]]] = {
 def test_what_is_signed_is_what_is_stored(road: str, store: SqlStore, store_url: str) -> None:
     with an_app(store_url) as app:
         told = found(store, ROADS[road](greeting(app)))
-    assert told.key == "k1"
+    assert told.key == "web"
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_of_many_each_is_signed(algorithm: str, store: SqlStore, store_url: str) -> None:
-    with an_app(store_url, signing_keys=toml(a_key(algorithm))) as app:
+    with an_app(store_url, signing_keys=toml(a_key(algorithm=algorithm))) as app:
         jobs = greeting(app).enqueue_many([f"name {number}" for number in range(250)])
     signatures = {record.signature for record in store.jobs("acme", JobFilter(), limit=250).jobs}
     assert None not in signatures
@@ -135,7 +135,7 @@ def test_operations_of_an_app_sign_too(store: SqlStore, store_url: str) -> None:
     with an_app(store_url) as app:
         view = app.jobs.enqueue("greet", args=["Ada"], policy={"retries": 4})
         found(store, app.job(view.id))
-        assert app.jobs.get(view.id).signed_by == "k1"
+        assert app.jobs.get(view.id).signed_by == "web"
 
 
 def test_an_app_without_keys_signs_nothing(store: SqlStore, store_url: str) -> None:
@@ -148,7 +148,7 @@ def test_an_app_without_keys_signs_nothing(store: SqlStore, store_url: str) -> N
 
 
 def test_who_only_verifies_signs_nothing(store: SqlStore, store_url: str) -> None:
-    public = a_key("ed25519").for_verifying()
+    public = a_key(algorithm="ed25519").for_verifying()
     with an_app(store_url, signing_keys=toml(public)) as app:
         record = store.get("acme", greeting(app).enqueue("Ada").id)
     assert record is not None
@@ -278,9 +278,9 @@ def test_a_replay_does_not_sign_what_a_revoked_key_had_signed(store: SqlStore, s
     with an_app(store_url, require_signature="*") as app:
         job = greeting(app).enqueue("Ada")
         end_all(store)
-        store.revoke_signer("k1", "kim")
+        store.revoke_signer("web", "kim")
         with pytest.raises(SignatureRefused) as refused:
             job.replay()
         assert refused.value.problem == "revoked"
-        store.unrevoke_signer("k1", "kim")
+        store.unrevoke_signer("web", "kim")
         assert found(store, job.replay()).key == "maker"

@@ -23,12 +23,14 @@ APP = "tests.cli.shop:app"
 #: Commands that ask the database and answer.
 ASKING = frozenset(
     [
+        "alerts",
         "approvals",
         "audit",
         "blacklist",
         "bulks",
         "dead-letters",
         "health",
+        "hooks",
         "jobs",
         "keys",
         "limits",
@@ -41,6 +43,8 @@ ASKING = frozenset(
         "stats",
         "targets",
         "tenants",
+        "webhooks",
+        "deliveries",
         "why",
         "workers",
         "workflows",

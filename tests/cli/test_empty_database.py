@@ -16,7 +16,8 @@ JOB = "01890000-0000-7000-8000-000000000000"
 WORDS = {
     "enqueue": ["add", "1"], "why": [JOB], "stack": [JOB],
     "blacklist add": ["harm"], "blacklist remove": ["harm"], "settings get": ["breaker_probe_after"],
-    "settings set": ["breaker_probe_after", "60"], "notifications ack": ["1"], "quarantine retry": ["--all"],
+    "settings set": ["breaker_probe_after", "60"], "notifications ack": ["1"],
+    **{f"alerts {verb}": ["1"] for verb in ("show", "ack", "mute", "unmute")}, "quarantine retry": ["--all"],
     "approvals approve": [JOB], "approvals reject": [JOB], "events send": [JOB, "paid"], "events publish": ["paid"],
     "jobs resolve": [JOB, "null"], "jobs reprioritise": ["5", JOB],
     "bulks show": ["1"], "bulks cancel": ["1"],
@@ -33,13 +34,18 @@ WORDS = {
     "schedules firings": ["nightly"], "schedules create": ["nightly", "add", "--cron", "0 3 * * *"],
     "schedules update": ["nightly", "--cron", "0 4 * * *"],
     "schedules backfill": ["nightly", "2026-11-01T00:00:00Z", "2026-11-02T00:00:00Z"],
+    **{f"webhooks {verb}": ["hook"] for verb in ("show", "update", "rotate", "pause", "enable", "disable", "test")},
+    **{f"hooks {verb}": ["pushes"] for verb in ("show", "update", "rotate", "pause", "resume", "delete")},
+    "hooks deliveries": ["pushes"], "hooks create": ["pushes", "add"], "hooks dry-run": ["pushes"],
+    "webhooks delete": ["hook"], "webhooks create": ["hook", "https://93.184.216.34/"],
+    "webhooks replay": ["hook", "--since", "2026-11-01T00:00:00Z"], "deliveries show": ["1"],
     **{f"dead-letters {verb}": [JOB] for verb in ("show", "resign", "redrive", "discard")},
     "signing revoke": ["old"], "signing unrevoke": ["old"],
 }  # fmt: skip
 #: What is about keys, which are in no database.
 WITHOUT = {"signing new-key", "signing keys", "signing sign", "signing verify"}
 #: They need no database, or make one, or judge it.
-OTHERS = {"health", "worker", "server", "demo", "bench", "config", "completion", "version", "db", "dev"}
+OTHERS = {"health", "doctor", "worker", "server", "demo", "bench", "config", "completion", "version", "db", "dev"}
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

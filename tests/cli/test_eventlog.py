@@ -51,16 +51,14 @@ NEWS: Told = {
         {"status": "exit 1", "again_in": 2.0},
         "a process could not be started (exit 1); the next try in 2 s",
     ),
-    "job_waits_long": (
-        {
-            "job": "j1",
-            "tenant": "t",
-            "workflow": "greet",
-            "since": "then",
-            "code": "no_worker",
-            "sentence": "no worker",
-        },
-        "job j1 (greet) waits since then: no worker",
+    "alert_opened": (
+        {"alert": 7, "rule": "job_queued", "severity": "warning", "subject": "j1", "sentence": "no worker"},
+        "alert 7 (warning, job_queued): no worker",
+    ),
+    "alert_closed": ({"alert": 7, "rule": "job_queued", "subject": "j1"}, "alert 7 (job_queued: j1) is over"),
+    "alert_rule_failed": (
+        {"rule": "job_queued", "error": "boom"},
+        "the alert rule job_queued failed: boom",
     ),
     "revoked": ({"job": "j1", "token": 2}, "job j1 is stopped here: another worker may own it now"),
     "fenced": (
@@ -115,6 +113,7 @@ def test_only_what_went_wrong_is_loud() -> None:
         "process_poisoned",
         "zygote_died",
         "executor_failed_to_start",
+        "alert_rule_failed",
         "revoked",
         "fenced",
         "blacklisted",

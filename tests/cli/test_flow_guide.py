@@ -50,13 +50,14 @@ def run(unstuck: Command, script: str) -> str:
         env=environment(unstuck),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.usefixtures("worker")
 def test_the_guide_to_flow_works_as_written(unstuck: Command) -> None:
     """A20, A49"""

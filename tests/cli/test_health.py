@@ -319,7 +319,8 @@ def test_a_job_that_waits_as_long_as_a_worker_would_report_is_a_warning(
 ) -> None:
     submitted(store)
     by_hand(store_url, "UPDATE unstuck_jobs SET available_at = available_at - %s", MINUTE)
-    found = told(unstuck("health", "--json", UNSTUCK_QUEUED_ALERT=alert))["queue"]
+    unstuck("settings", "set", "alert_queued_after", alert)
+    found = told(unstuck("health", "--json"))["queue"]
     assert found["detail"].startswith("the oldest due job waits 1m")
     assert found["ok"] is is_ok
 

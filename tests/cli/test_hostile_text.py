@@ -52,7 +52,10 @@ def test_no_view_lets_a_job_or_an_operator_command_the_terminal(
         ("events", "list"),
         ("targets",),
         ("targets", "show", "ada"),
-        *((noun,) for noun in ("pauses", "queues", "workflows", "tenants", "audit", "workers", "notifications")),
+        *(
+            (noun,)
+            for noun in ("pauses", "queues", "workflows", "tenants", "audit", "workers", "notifications", "alerts")
+        ),
         ("tenants", "show", "default"),
         ("blacklist", "remove", "harm"),
     ]

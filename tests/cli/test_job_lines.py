@@ -14,7 +14,6 @@ import pytest
 
 from tests.cli.command import APP, Command, ended
 from tests.support.eventually import eventually
-from tests.tiers import commit
 from unstuck import telemetry
 from unstuck.cli import job_lines
 from unstuck.cli.eventlog import human_log
@@ -107,7 +106,6 @@ def test_whoever_wants_every_job_gets_every_job_and_who_only_looks_gets_them_tog
     assert every[0].endswith(f"COMPLETED  greet  {IDENT}  1.2 s")
 
 
-@commit
 @pytest.mark.parametrize("words", [(), ("--log-format", "json")])
 def test_a_worker_tells_the_person_at_its_terminal_of_each_job(unstuck: Command, words: tuple[str, ...]) -> None:
     master, slave = pty.openpty()

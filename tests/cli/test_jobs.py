@@ -20,7 +20,7 @@ KEYS = {
     "failures", "losses", "created_at", "available_at", "claimed_at", "started_at", "finished_at", "duration_ms",
     "total_ms", "worker", "heartbeat_at", "lease_until", "request", "requested_at", "request_reason", "error_type",
     "error_message", "result", "late", "tags", "limit_key", "on_hold", "is_blocker", "is_blocked", "replay_of",
-    "trace", "events", "meaning",
+    "made_by", "trace", "events", "meaning",
 }  # fmt: skip
 
 

@@ -69,6 +69,8 @@ def answers(
         ),
         ("settings",),
         ("notifications",),
+        ("alerts", "--all"),
+        ("alerts", "rules"),
         ("quarantine",),
         ("quarantine", "retry", queued),
         ("stats",),

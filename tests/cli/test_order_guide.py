@@ -55,13 +55,14 @@ def run(unstuck: Command, script: str) -> str:
         env=shell_of(unstuck),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
+@pytest.mark.timeout(600)
 def test_the_guide_to_order_works_as_written(worker: Command) -> None:
     started, targets, pauses, limits, tenants, holds = SHELL
     assert started.startswith("unstuck worker depot:app")

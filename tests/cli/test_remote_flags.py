@@ -18,7 +18,7 @@ KEY = "usk_k3y00001_" + "a" * 49
         (["--key", KEY], "name it with --server"),
         (["--server", "http://10.0.0.1", "--key", KEY], "use https://"),
         (["--server", "ftp://jobs.example", "--key", KEY], "no server's address"),
-        (["--server", "http://127.0.0.1:1", "--key", KEY, "--health-port", "0"], "no health port"),
+        (["--server", "http://10.0.0.1", "--key", KEY, "--health-port", "0"], "use https://"),
         (["--server", "https://127.0.0.1:1", "--key", KEY, "--ca", "/nowhere/ca.pem"], "/nowhere/ca.pem"),
     ],
 )

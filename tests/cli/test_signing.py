@@ -35,17 +35,17 @@ def test_of_an_ed25519_key_both_halves_are_printed_apart(bare: Command) -> None:
 
 
 def test_keys_are_listed_without_their_secrets(bare: Command, tmp_path: Path) -> None:
-    keys = toml(a_key(), a_key("ed25519", id="k2").for_verifying())
+    keys = toml(a_key(), a_key("k2", "ed25519").for_verifying())
     secret = keys.partition('secret = "')[2].partition('"')[0]
     (tmp_path / "keys.toml").write_text(keys)
     listed = bare("signing", "keys", "--keys", "keys.toml", UNSTUCK_REQUIRE_SIGNATURE="queue:money")
     assert listed.code == 0, listed.err
-    assert "k1" in listed.out
+    assert "web" in listed.out
     assert "public half" in listed.out
     assert "queue:money" in listed.err
     found = bare("signing", "keys", "--json", UNSTUCK_SIGNING_KEYS=keys).object["keys"]
     assert [(key["id"], key["state"], key["holds"]) for key in found] == [
-        ("k1", "signs", "secret"),
+        ("web", "signs", "secret"),
         ("k2", "verifies", "public half"),
     ]
     shown = bare("config", "show", UNSTUCK_SIGNING_KEYS=keys)
@@ -62,7 +62,7 @@ def test_a_submit_is_signed_and_verified(bare: Command, tmp_path: Path) -> None:
     assert "args" not in body
     (tmp_path / "signed.json").write_text(signed.out)
     held = bare("signing", "verify", "signed.json", "--tenant", "acme", UNSTUCK_SIGNING_KEYS=keys)
-    assert (held.code, held.out.strip()) == (0, f"it holds: job {body['id']} of tenant acme, by key k1")
+    assert (held.code, held.out.strip()) == (0, f"it holds: job {body['id']} of tenant acme, by key web")
     other = bare("signing", "verify", "signed.json", "--tenant", "bank", UNSTUCK_SIGNING_KEYS=keys)
     assert other.code == 1
     assert "refused (altered)" in other.out
@@ -91,7 +91,7 @@ def test_what_cannot_be_signed_is_refused_in_words(
 
 def test_without_a_key_for_it_nothing_is_signed(bare: Command, tmp_path: Path) -> None:
     (tmp_path / "submit.json").write_text(json.dumps(SUBMIT))
-    for keys in (None, toml(a_key(tenant="other")), toml(a_key("ed25519").for_verifying())):
+    for keys in (None, toml(a_key(tenant="other")), toml(a_key(algorithm="ed25519").for_verifying())):
         refused = bare("signing", "sign", "submit.json", UNSTUCK_SIGNING_KEYS=keys)
         assert refused.code == 2
         assert "no signing key signs submits of tenant default now" in refused.err
@@ -112,8 +112,8 @@ def test_the_command_line_signs_what_it_enqueues(unstuck: Command) -> None:
     keys = toml(a_key())
     made = unstuck("enqueue", "add", "1", "2", "--app", "tests.cli.shop:app", UNSTUCK_SIGNING_KEYS=keys)
     assert made.code == 0, made.err
-    assert "signed     by key k1" in unstuck("jobs", "show", made.word).out
-    assert unstuck("jobs", "show", made.word, "--json").object["signed_by"] == "k1"
+    assert "signed     by key web" in unstuck("jobs", "show", made.word).out
+    assert unstuck("jobs", "show", made.word, "--json").object["signed_by"] == "web"
     rule = {"UNSTUCK_REQUIRE_SIGNATURE": "*", "UNSTUCK_SIGNING_KEYS": toml(a_key(tenant="other"))}
     refused = unstuck("enqueue", "add", "1", "2", "--app", "tests.cli.shop:app", **rule)
     assert refused.code == 2

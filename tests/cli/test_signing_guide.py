@@ -33,7 +33,7 @@ def block(language: str, words: str) -> str:
 @pytest.fixture
 def keys(tmp_path: Path) -> Path:
     file = tmp_path / "keys.toml"
-    file.write_text(toml(a_key(id="shop-1"), a_key("ed25519", id="shop-2").for_verifying()))
+    file.write_text(toml(a_key("shop-1"), a_key("shop-2", "ed25519").for_verifying()))
     return file
 
 

@@ -6,6 +6,7 @@ A40: a submit that was repeated is one job.
 from __future__ import annotations
 
 import asyncio
+import inspect
 from datetime import UTC, datetime
 from typing import Any
 
@@ -140,19 +141,20 @@ LOST = NoAnswerHeard("ReadTimeout", was_sent=True)
 BAD_GATEWAY = ServerAnswer(502, {"content-type": "text/html"}, b"<html>")
 
 
+def _needed(operation: Any) -> dict[str, Any]:
+    """Something for each argument that this operation cannot do without, by its type."""
+    values = {"int": 1, "float": 1.0, "str": "x", "datetime": SINCE}
+    _, *parameters = inspect.signature(operation.function).parameters.values()
+    needed = [each for each in parameters if each.default is each.empty]
+    return {each.name: values.get(str(each.annotation), 1) for each in needed}
+
+
 @pytest.mark.parametrize("operation", [each for each in OPERATIONS.values() if each.entry.effect == "change"])
 def test_what_never_arrived_is_sent_again_whatever_it_is_and_within_bounds(operation: Any) -> None:
     wire = Wire(NOT_SENT)
-    two = ("jobs.reprioritise", "tenants.weigh", "jobs.resolve", "settings.set")
-    number = 1 if operation.noun in ("bulks", "notifications") or "pid" in operation.function.__annotations__ else "x"
-    more = {"role": "reader"} if operation.name == "keys.create" else {}
-    alone = ("quarantine.retry", "dead_letters.redrive_all")
-    second: dict[str, tuple[Any, ...]] = {"schedules.create": ("add",), "schedules.backfill": (SINCE, SINCE)}
-    rest = (1,) if operation.name in two else second.get(operation.name, ())
-    by_place = () if operation.name in alone else (number, *rest)
 
     with pytest.raises(unstuck.StoreUnavailable, match=r"https://x\.example"):
-        wire.ask(operation, *by_place, **more)
+        wire.ask(operation, **_needed(operation))
 
     assert 8 <= len(wire.sent) <= 30
     assert wire.clock.boot() - 1000 <= 30

@@ -21,7 +21,7 @@ from unstuck.model.signing import Envelope
 from unstuck.signing import SigningKeys
 from unstuck.store.sql_store import SqlStore
 
-KEY = a_key("ed25519", id="shop", tenant="shop")
+KEY = a_key("shop", "ed25519", tenant="shop")
 SCHEMA = {"x-positional": ["card", "amount"], "properties": {"card": {}, "amount": {}}, "required": ["card"]}
 
 
@@ -91,7 +91,7 @@ def test_without_a_key_or_with_a_wrong_one_the_server_refuses_it(url: str, keys:
     with unstuck.Client(url, tenant="shop") as client, pytest.raises(SignatureRefused) as refused:
         client.jobs.enqueue("charge", args=["7"])
     assert refused.value.problem == "missing"
-    wrong = toml(a_key("ed25519", id="shop", secret=OTHER))
+    wrong = toml(a_key("shop", "ed25519", secret=OTHER))
     with unstuck.Client(url, tenant="shop", signing_keys=wrong) as client, pytest.raises(SignatureRefused) as refused:
         client.jobs.enqueue("charge", args=["7"])
     assert refused.value.problem == "altered"

@@ -13,11 +13,13 @@ import unstuck
 from tests.app.hand import Hand
 from tests.client.code import deploy, with_code
 from tests.support.parking import Stage
+from unstuck.model.alerts import finding
 from unstuck.model.keys import NewBrowserSession
 from unstuck.model.settlement import ErrorInfo, Raised, Returned
 from unstuck.operations.nouns import OPERATIONS
 from unstuck.operations.routes import routes
 from unstuck.operations.table import Operation
+from unstuck.store.port import HookRefusal
 from unstuck.store.sql_store import SqlStore
 from unstuck.views import plain
 
@@ -55,6 +57,12 @@ def busy(here: unstuck.App, store: SqlStore) -> dict[str, Any]:
         "nightly", "note", cron="0 3 * * *", zone="Europe/Berlin", args=["by the clock"], tags=["a"]
     )
     here.schedules.run_now("nightly")
+    here.hooks.create("pushes", "note", arguments={"text": "body.text"}, tags=["a"])
+    here.hooks.rotate("pushes", overlap=600)
+    [hook] = stage.store.hooks(None)
+    stage.store.refuse_hook_deliveries([HookRefusal(hook.number, "misfit", "there is no body.text", 422, "id:1")])
+    here.webhooks.create("money", "https://93.184.216.34/", topic="x")
+    here.webhooks.test("money")
     here.schedules.pause("nightly", seconds=600, reason="lunch")
     here.signing.revoke("old-1", reason="a laptop was lost")
     key = here.keys.create("reader", role="reader")
@@ -63,6 +71,7 @@ def busy(here: unstuck.App, store: SqlStore) -> dict[str, Any]:
     admin = here.keys.create("root", role="platform-admin")
     stage.store.open_browser_session(NewBrowserSession("0" * 64, admin.id, 600.0, 600.0), "root")
     order = here.workers.drain("hand").items[0]
+    stage.store.see_alerts("worker_silent", [finding("worker_silent", ("w",), "w", "it is gone", "/workers")])
     return {
         "job": [done.id, failed.id, waiting.id, held.id],
         "workflow": ["note"],
@@ -72,6 +81,8 @@ def busy(here: unstuck.App, store: SqlStore) -> dict[str, Any]:
         "key": [key.id],
         "order": [order.number],
         "schedule": ["nightly"],
+        "hook": ["pushes", "nothing"],
+        "webhook": ["money", "nothing"],
         "admin": admin.key,
     }
 

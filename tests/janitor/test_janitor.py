@@ -87,6 +87,63 @@ def test_duties_that_rest_alike_have_their_turns_in_one_round(clock: FakeClock) 
     assert {len(note.ran) for note in [slow, *notes]} == {rounds}
 
 
+class Idlers:
+    """Who would find nothing, as the store says; it counts how often it is asked."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = frozenset(names)
+        self.asked = 0
+        self.error: Exception | None = None
+
+    def __call__(self) -> frozenset[str]:
+        self.asked += 1
+        if self.error is not None:
+            raise self.error
+        return self.names
+
+
+def build_with(clock: FakeClock, idlers: Idlers, *keeping: Note) -> Janitor:
+    return Janitor(Probe(), Times(), clock, SeededChance(1), sweeps=[], keeping=keeping, idle_duties=idlers)
+
+
+def test_duties_that_would_find_nothing_rest_after_one_question_for_all_of_them(clock: FakeClock) -> None:
+    idle, other, busy = Note("inbox"), Note("bulks"), Note("timers")
+    idlers = Idlers("inbox", "bulks")
+    janitor = build_with(clock, idlers, idle, other, busy)
+    run_for(janitor, clock, 60)
+
+    assert (len(idle.ran), len(other.ran)) == (1, 1), "only the first turn, in which a duty learns where to begin"
+    assert len(busy.ran) >= 12
+    assert idlers.asked == len(busy.ran) - 1
+
+    idlers.names = frozenset()
+    before = clock.boot()
+    run_for(janitor, clock, 11)
+    assert idle.ran[1] - before <= 5.0
+
+
+def test_a_duty_that_was_called_for_or_fails_has_its_turn_whoever_says_that_it_idles(clock: FakeClock) -> None:
+    called, failing = Note("waits"), Note("bulks")
+    failing.error = ValueError("a mistake of ours")
+    janitor = build_with(clock, Idlers("waits", "bulks"), called, failing)
+    run_for(janitor, clock, 4)
+    janitor.call("waits", 0.5)
+    run_for(janitor, clock, 4)
+    assert len(called.ran) == 2
+    assert len(failing.ran) == 2
+
+    failing.error = None
+    run_for(janitor, clock, 60)
+    assert janitor.troubles() == {}
+
+
+def test_where_the_question_itself_fails_every_duty_has_its_turn(clock: FakeClock) -> None:
+    idlers, duty = Idlers("bulks"), Note("bulks")
+    idlers.error = SchemaMismatch("no such table")
+    run_for(build_with(clock, idlers, duty), clock, 60)
+    assert len(duty.ran) >= 12
+
+
 def test_one_duty_that_always_fails_stops_no_other_and_is_tried_ever_less_often(clock: FakeClock) -> None:
     bad, good = Note("bad"), Note("good")
     bad.error = ValueError("a mistake of ours")

@@ -12,6 +12,7 @@ import unstuck
 from tests.journeys.apps import app as journeys_app
 from tests.support.event_data import check_events, histories
 from tests.support.eventually import eventually
+from tests.support.far_workers import far_workers
 from tests.support.workers import Worker, workers
 from unstuck.assembly import open_store
 from unstuck.chance import SystemChance
@@ -37,6 +38,8 @@ spawn_once = pytest.mark.parametrize(
     ("mode", "store_url"), [("fork", "sqlite"), ("fork", "postgres"), ("spawn", "sqlite")], indirect=["store_url"]
 )
 only_sqlite = pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+#: Workers beside the database alone: the same story by a server would not be the same story.
+only_here = pytest.mark.parametrize("road", ["database"], indirect=True)
 
 
 @pytest.fixture
@@ -45,11 +48,19 @@ def mode() -> str:
     return "fork"
 
 
+@pytest.fixture(params=["database", "server"])
+def road(request: pytest.FixtureRequest) -> str:
+    """How a worker asks for jobs; by a server when tests/tiers.py says so."""
+    return str(request.param)
+
+
 @pytest.fixture
-def start(store_url: str, db: Store, mode: str, tmp_path: Path) -> Iterator[Callable[..., Worker]]:
+def start(store_url: str, db: Store, mode: str, road: str, tmp_path: Path) -> Iterator[Callable[..., Worker]]:
     """Starts workers of this mode, as people choose it: by the environment."""
     fork = "off" if mode == "spawn" else "on"
-    with workers(store_url, tmp_path, UNSTUCK_DATABASE=store_url, UNSTUCK_FORK=fork) as starter:
+    near = workers(store_url, tmp_path, UNSTUCK_DATABASE=store_url, UNSTUCK_FORK=fork)
+    far = far_workers(store_url, db, tmp_path, UNSTUCK_FORK=fork)
+    with near if road == "database" else far as starter:
         yield starter
         modes = {worker.info["mode"] for worker in db.workers() if "mode" in worker.info}
         assert modes <= {mode}, modes

@@ -24,6 +24,17 @@ def other(path: str, word: str) -> str:
     return word
 
 
+#: Of code that runs nothing unsigned.
+strict = unstuck.App("journeys-never-open-this.db")
+
+
+@strict.workflow(retries=0, require_signature=True)
+def strictly(path: str, word: str) -> str:
+    with Path(path).open("a") as file:
+        file.write(f"{word}\n")
+    return word
+
+
 @app.workflow
 def environment() -> list[str]:
     return sorted(name for name in os.environ if "SIGN" in name.upper())

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from tests.journeys.conftest import Jobs
+from tests.journeys.conftest import Jobs, only_here
 from tests.support.eventually import eventually
 from tests.support.workers import Worker
 from unstuck.intake.bulks import BulkVerbs
 from unstuck.model.bulk import BulkState
 from unstuck.model.lifecycle import JobState
 from unstuck.store.port import JobFilter
+
+#: Bulks are carried by workers beside the database, and by servers: tests/server.
+pytestmark = only_here
 
 MANY = 3000
 

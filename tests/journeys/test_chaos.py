@@ -9,9 +9,11 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -19,7 +21,9 @@ import pytest
 from tests.journeys.chaos_app import app
 from tests.journeys.conftest import Jobs
 from tests.support import postgres
+from tests.support.cut_link import CutLink
 from tests.support.eventually import eventually
+from tests.support.far_workers import NOWHERE, FarServer, worker_key
 from tests.support.outage import database_away
 from tests.support.postgres import PostgresServer
 from tests.support.workers import Worker, workers
@@ -73,11 +77,20 @@ def db(place: Place) -> Iterator[Store]:
 
 
 @dataclass
+class Road:
+    """Between workers at a distance and the database: two servers under one address."""
+
+    servers: list[FarServer]
+    link: CutLink
+
+
+@dataclass
 class Chaos:
     place: Place
     jobs: Jobs
     start: Callable[..., Worker]
     dice: random.Random
+    road: Road | None = None
     crew: list[Worker] = field(default_factory=list)
     acknowledged: list[str] = field(default_factory=list)
     done: dict[str, int] = field(default_factory=dict)
@@ -86,7 +99,10 @@ class Chaos:
     def rage(self, seconds: float) -> None:
         """Something every few tenths of a second, and always a crew that could go on."""
         until = time.monotonic() + seconds
-        mischief = itertools.cycle([self.kill_executor, self.freeze, self.kill, self.outage, self.kill_family])
+        on_the_road = [self.kill_server, self.cut, self.stand_still] if self.road else []
+        mischief = itertools.cycle(
+            [self.kill_executor, self.freeze, self.kill, self.outage, self.kill_family, *on_the_road]
+        )
         while time.monotonic() < until:
             self.fill_up()
             deed = next(mischief) if self.dice.random() < 0.15 else self.dice.choice([self.cancel, self.send])
@@ -137,6 +153,24 @@ class Chaos:
     def outage(self) -> None:
         self.place.outage()
 
+    def kill_server(self) -> None:
+        """The other one goes on."""
+        assert self.road is not None
+        server = self.dice.choice(self.road.servers)
+        server.kill()
+        server.start()
+
+    def cut(self) -> None:
+        assert self.road is not None
+        self.road.link.cut()
+
+    def stand_still(self) -> None:
+        """Nothing passes, sometimes past a lease, and then all that was said meanwhile."""
+        assert self.road is not None
+        self.road.link.freeze()
+        self.over.wait(self.dice.choice([0.5, 2.0, 8.0]))
+        self.road.link.thaw()
+
     def cancel(self) -> None:
         self.jobs.store.cancel("default", self.dice.choice(self.acknowledged), "chaos")
 
@@ -144,21 +178,40 @@ class Chaos:
         self.jobs.store.signal("default", "go", '"here"', "chaos", job=self.dice.choice(self.acknowledged))
 
 
+@contextmanager
+def beside_the_database(place: Place, db: Store, folder: Path) -> Iterator[tuple[Callable[..., Worker], None]]:
+    with workers(place.url, folder, UNSTUCK_DATABASE=place.url, UNSTUCK_FORK="on") as start:
+        yield start, None
+
+
+@contextmanager
+def at_a_distance(place: Place, db: Store, folder: Path) -> Iterator[tuple[Callable[..., Worker], Road]]:
+    with ExitStack() as ends:
+        servers = [FarServer(place.url, folder / f"server-{number}.log") for number in (1, 2)]
+        for server in servers:
+            ends.callback(server.end)
+            server.start()
+        link = ends.enter_context(CutLink(*(server.port for server in servers)))
+        start = ends.enter_context(workers(NOWHERE, folder, UNSTUCK_DATABASE="", UNSTUCK_FORK="on"))
+        yield partial(start, server=link.url, key=worker_key(db)), Road(servers, link)
+
+
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
-    ("seconds", "count"),
+    ("seconds", "count", "crew"),
     [
-        pytest.param(25, 400, marks=slow, id="a-moment"),
-        pytest.param(60 * LONGER, 500 * LONGER, marks=torture, id="ten-minutes"),
+        pytest.param(25, 400, beside_the_database, marks=slow, id="a-moment"),
+        pytest.param(60 * LONGER, 500 * LONGER, beside_the_database, marks=torture, id="ten-minutes"),
+        pytest.param(60 * LONGER, 500 * LONGER, at_a_distance, marks=torture, id="ten-minutes-two-servers"),
     ],
 )
 def test_a58_after_kills_freezes_outages_cancels_and_signals_every_job_has_ended(
-    place: Place, db: Store, tmp_path: Path, seconds: float, count: int
+    place: Place, db: Store, tmp_path: Path, seconds: float, count: int, crew: Callable[..., Any]
 ) -> None:
     """A13 holds afterwards, and no acknowledged job is missing."""
     db.set_setting("stuck_circuit_breaker_threshold", "1000", "chaos")
-    with workers(place.url, tmp_path, UNSTUCK_DATABASE=place.url, UNSTUCK_FORK="on") as start:
-        chaos = Chaos(place, Jobs(db, app), start, random.Random(seconds))
+    with crew(place, db, tmp_path) as (start, road):
+        chaos = Chaos(place, Jobs(db, app), start, random.Random(seconds), road)
         people = threading.Thread(target=chaos.submit, args=(count, seconds))
         people.start()
         try:
@@ -167,7 +220,7 @@ def test_a58_after_kills_freezes_outages_cancels_and_signals_every_job_has_ended
         finally:
             chaos.over.set()
         assert len(chaos.acknowledged) >= count
-        assert len(chaos.done) == 7, f"not everything went wrong: {chaos.done}"
+        assert len(chaos.done) == (10 if road else 7), f"not everything went wrong: {chaos.done}"
         eventually(lambda: _open_jobs(db) == {}, timeout=120 + seconds, every=0.5)
 
     for job in chaos.acknowledged:

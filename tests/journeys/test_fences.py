@@ -14,12 +14,13 @@ from tests.journeys.conftest import Jobs, Marks, spawn_once
 from tests.support.eventually import eventually
 from tests.support.outage import database_away
 from tests.support.workers import COMPRESSED, Worker
-from tests.tiers import commit
+from tests.tiers import at_a_distance, commit
 from unstuck.model.lifecycle import JobState
 
 Start = Callable[..., Worker]
 
 
+@at_a_distance("postgres", mode="fork")
 @spawn_once
 def test_a_worker_stopped_past_its_lease_changes_nothing_and_begins_anew(
     start: Start, jobs: Jobs, marks: Marks
@@ -45,6 +46,7 @@ def test_a_worker_stopped_past_its_lease_changes_nothing_and_begins_anew(
     eventually(lambda: [w for w in jobs.store.workers() if w.pid == first.process.pid and w.state == "active"])
 
 
+@at_a_distance("sqlite", mode="fork")
 @commit
 @spawn_once
 def test_a_short_outage_costs_nothing_and_finished_results_land(
@@ -75,6 +77,7 @@ def test_a_result_that_waits_for_writes_all_but_a_lease_long_lands_as_it_was(
     assert (record.result, record.losses, len(marks.of("begun"))) == ('"rested"', 0, 1)
 
 
+@at_a_distance("postgres", mode="fork")
 @spawn_once
 def test_in_a_long_outage_nothing_runs_past_the_margin_and_it_runs_again_uncharged(
     start: Start, jobs: Jobs, marks: Marks, store_url: str

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from tests.journeys.conftest import Jobs, Marks, spawn_once
+from tests.journeys.conftest import Jobs, Marks, only_here, spawn_once
 from tests.journeys.flow_app import app as flow_app
 from tests.support.eventually import eventually
 from tests.support.workers import COMPRESSED, Worker
-from tests.tiers import commit
+from tests.tiers import at_a_distance, commit
 from unstuck.model.job import JobRecord
 from unstuck.model.lifecycle import FINAL, JobState
 from unstuck.model.waits import Answer
@@ -44,6 +44,7 @@ def test_what_steps_and_partial_results_give_need_not_be_what_the_workflow_retur
     assert result_of(jobs, jobs.enqueue("keeps_many_types")) == "None 3 ['a', 'b']"
 
 
+@at_a_distance("postgres", mode="fork", workflow="release")
 @spawn_once
 @pytest.mark.parametrize("workflow", ["release", "release_async"])
 def test_a_release_survives_the_death_of_its_worker_at_every_stage(
@@ -115,6 +116,7 @@ def test_a_hundred_waiting_jobs_on_four_slots_stop_nobody(start: Start, jobs: Jo
     assert db.counts(T)[JobState.WAITING] == 80
 
 
+@at_a_distance("postgres")
 @commit
 def test_a_wait_that_nobody_answers_ends_with_its_time(start: Start, jobs: Jobs) -> None:
     """A48, with short times."""
@@ -134,6 +136,7 @@ def test_a_wait_that_nobody_answers_ends_with_its_time(start: Start, jobs: Jobs)
     assert result_of(jobs, agreed) == "nobody came"
 
 
+@at_a_distance("sqlite")
 @commit
 def test_an_event_that_came_early_counts_once_and_never_for_the_next_run(start: Start, jobs: Jobs, db: Store) -> None:
     """A49"""
@@ -158,6 +161,7 @@ def _ended(jobs: Jobs, job: str, run: int) -> JobRecord:
     return record
 
 
+@at_a_distance("sqlite")
 def test_over_its_budget_a_job_fails_whatever_its_handler_does(
     start: Start, jobs: Jobs, marks: Marks, db: Store
 ) -> None:
@@ -171,6 +175,8 @@ def test_over_its_budget_a_job_fails_whatever_its_handler_does(
     assert db.usage_of(T, job).used == {"tokens": 1200.0}
 
 
+# Which of two far workers holds a child when somebody looks, and whether it had acknowledged it, is chance.
+@only_here
 def test_a_tree_on_two_workers_keeps_to_its_budget_although_one_is_killed(
     start: Start, jobs: Jobs, marks: Marks, db: Store
 ) -> None:
@@ -188,7 +194,8 @@ def test_a_tree_on_two_workers_keeps_to_its_budget_although_one_is_killed(
     used = {job: db.usage_of(T, job).used.get("tokens", 0.0) for job in family}
     [sum_of_all] = db.usage_of(T, top).trees
     assert len(family) == 13
-    assert sum(record.losses for record in ended.values()) > 0
+    # By a server it may have been killed before it had acknowledged what it was offered: that costs nothing.
+    assert any({"lost", "given_back"} & set(jobs.kinds(job)) for job in family)
     assert sum_of_all.used["tokens"] == sum(used.values()) > 300
     assert sum(used[job] for job in family if ended[job].state is JobState.COMPLETED) <= 300
     failed = [record for record in ended.values() if record.error_type == "BudgetExceeded"]

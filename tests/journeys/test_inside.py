@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.journeys.conftest import Jobs, Marks, both_modes, spawn_once
+from tests.journeys.conftest import Jobs, Marks, both_modes, only_here, spawn_once
 from tests.journeys.inside import app
 from tests.support.eventually import eventually
 from tests.support.workers import Worker
@@ -47,6 +47,7 @@ def test_middleware_runs_around_every_attempt_of_every_kind(start: Start, inside
     ]
 
 
+@only_here
 @both_modes
 def test_handlers_enqueue_into_the_database_of_their_worker(start: Start, inside: Jobs) -> None:
     start(app=APP)

@@ -33,6 +33,7 @@ from tests.journeys.ladder import (
 )
 from tests.support.eventually import eventually
 from tests.support.workers import ROOT
+from tests.tiers import at_a_distance
 from unstuck.examples import stuck
 from unstuck.model.lifecycle import JobState
 from unstuck.observe.why import why
@@ -53,6 +54,7 @@ def test_the_gallery_tells_of_every_culprit_once() -> None:
     assert all(handler.doc for handler in stuck.app._registry.handlers.values())
 
 
+@at_a_distance("postgres", mode="fork", culprit="thread_sleep")
 @pytest.mark.parametrize(
     "culprit", ["thread_spin", "thread_sleep", "blocking_recv", "swallows_cancel", "coroutine_swallows_cancel"]
 )
@@ -199,6 +201,7 @@ def test_a12_who_ends_its_process_without_a_trace_runs_alone_next_and_then_pays(
     capacity_is_whole(company)
 
 
+@at_a_distance("sqlite", mode="fork")
 @spawn_once
 def test_a12_a29_a_crash_names_its_culprit_by_the_stack(start: Start, jobs: Jobs) -> None:
     company = accompanied(start, jobs)

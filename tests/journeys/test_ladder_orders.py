@@ -29,6 +29,7 @@ from tests.journeys.ladder import (
 )
 from tests.support.eventually import eventually
 from tests.support.workers import Worker
+from tests.tiers import at_a_distance
 from unstuck.examples import stuck
 from unstuck.model.lifecycle import JobState
 from unstuck.store.port import Store, WorkerOrder
@@ -67,6 +68,7 @@ def order(jobs: Jobs, worker: Worker, kind: Any, subject: str = "") -> WorkerOrd
     return eventually(answered, timeout=5)
 
 
+@at_a_distance("postgres", mode="fork")
 @spawn_once
 def test_a31_a_busy_process_is_recycled_by_order_and_its_results_are_stored_first(start: Start, jobs: Jobs) -> None:
     company = accompanied(start, jobs)

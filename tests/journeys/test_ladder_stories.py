@@ -33,7 +33,7 @@ from tests.journeys.ladder import (
     whereabouts,
 )
 from tests.support.eventually import eventually
-from tests.tiers import commit_on_sqlite
+from tests.tiers import at_a_distance, commit_on_sqlite
 from unstuck.examples import stuck
 from unstuck.intake.submit import Options
 from unstuck.model.lifecycle import JobState
@@ -62,6 +62,7 @@ def has_started(jobs: Jobs, job: str) -> None:
     eventually(lambda: jobs.get(job).started_at is not None)
 
 
+@at_a_distance("sqlite", mode="fork", culprit="thread_sleep")
 @pytest.mark.parametrize("culprit", ["thread_sleep", "loop_sleep", "holds_gil"])
 @spawn_once
 def test_a9_a_handler_alone_in_its_process_may_block_whatever_it_likes_while_its_limit_allows(
@@ -180,6 +181,7 @@ def test_a29_on_lost_decides_about_neighbours_that_must_not_run_twice(start: Sta
     rerun_at_no_cost(company, company.sync, because_of=culprit)
 
 
+@at_a_distance("sqlite", mode="fork")
 @commit_on_sqlite
 @spawn_once
 def test_a26_a_stuck_thread_that_finishes_later_changes_nothing(start: Start, jobs: Jobs) -> None:
@@ -210,6 +212,7 @@ def test_a28_a_draining_process_lives_as_long_as_its_healthy_job_and_takes_no_ot
     family_is_gone(company, within=SLACK)
 
 
+@at_a_distance("postgres", decision="skip")
 @pytest.mark.parametrize("decision", ["resume", "resolve", "skip", "continue"])
 def test_a30_the_next_body_on_a_target_starts_only_after_the_stuck_process_is_gone(
     start: Start, jobs: Jobs, client: unstuck.App, decision: str
@@ -287,7 +290,8 @@ def test_a22_a_cancelled_job_whose_process_dies_ends_cancelled(start: Start, job
     assert turns(jobs, job) == ["submitted", "claimed", "requested", "cancelled"], story(ending)
 
 
-@on_sqlite_in_both_modes
+@at_a_distance("sqlite", mode="fork")
+@spawn_once
 def test_a22_a_stuck_job_is_never_retried_and_a_resumed_one_begins_clean(start: Start, jobs: Jobs) -> None:
     """A15"""
     company = accompanied(start, jobs, sync=0, coroutines=0)
@@ -301,6 +305,7 @@ def test_a22_a_stuck_job_is_never_retried_and_a_resumed_one_begins_clean(start: 
     assert jobs.kinds(job).count("claimed") == 2
 
 
+@at_a_distance("sqlite")
 def test_a19_an_interrupt_pauses_what_runs_and_what_waits(start: Start, jobs: Jobs) -> None:
     accompanied(start, jobs, sync=0, coroutines=0, slots=1)
     running = jobs.enqueue("innocent.sync", 30.0)

@@ -13,10 +13,10 @@ from dataclasses import replace
 import psutil
 import pytest
 
-from tests.journeys.conftest import Jobs, Marks, both_modes, only_sqlite, spawn_once
+from tests.journeys.conftest import Jobs, Marks, both_modes, only_here, only_sqlite, spawn_once
 from tests.support.eventually import eventually
 from tests.support.workers import COMPRESSED, Worker
-from tests.tiers import commit
+from tests.tiers import at_a_distance, commit
 from unstuck.model.lifecycle import JobState, fold
 from unstuck.model.times import Times
 from unstuck.store.drivers.connect import sqlite_path
@@ -25,6 +25,7 @@ from unstuck.store.port import NewWorker, Share
 Start = Callable[..., Worker]
 
 
+@only_here
 @commit
 @both_modes
 def test_job_survives_kill_9_of_its_worker_and_runs_again_within_ten_seconds(
@@ -48,6 +49,7 @@ def test_job_survives_kill_9_of_its_worker_and_runs_again_within_ten_seconds(
         assert jobs.get(job).worker is not None
 
 
+@at_a_distance("sqlite", mode="fork")
 @commit
 @spawn_once
 def test_executors_do_not_outlive_a_killed_supervisor(start: Start, jobs: Jobs, marks: Marks) -> None:
@@ -59,6 +61,7 @@ def test_executors_do_not_outlive_a_killed_supervisor(start: Start, jobs: Jobs, 
     eventually(lambda: not psutil.pid_exists(pid), timeout=6)
 
 
+@at_a_distance("postgres", mode="fork")
 @spawn_once
 def test_the_successor_of_a_killed_worker_recovers_its_jobs_before_it_claims(
     start: Start, jobs: Jobs, marks: Marks
@@ -74,6 +77,7 @@ def test_the_successor_of_a_killed_worker_recovers_its_jobs_before_it_claims(
     assert jobs.kinds(job) == ["submitted", "claimed", "lost", "claimed", "completed"]
 
 
+@at_a_distance("sqlite")
 @commit
 def test_expired_leases_are_recovered_before_the_first_claim(start: Start, jobs: Jobs) -> None:
     """A11: the lost worker was on another machine, so only its lease can tell."""
@@ -93,6 +97,7 @@ def test_expired_leases_are_recovered_before_the_first_claim(start: Start, jobs:
     assert jobs.get(lost).losses == 1
 
 
+@at_a_distance("postgres", mode="fork", how="kill")
 @pytest.mark.parametrize(
     ("mode", "how"),
     [("fork", "segfault"), ("fork", "exit"), ("fork", "kill"), ("spawn", "segfault"), ("spawn", "kill")],
@@ -141,6 +146,7 @@ def test_a_crash_with_a_known_culprit_charges_the_culprit_alone(start: Start, jo
     assert (record.losses, record.suspects) == (0, 0)
 
 
+@at_a_distance("sqlite")
 def test_a_job_four_leases_long_is_never_recovered(start: Start, jobs: Jobs, marks: Marks) -> None:
     """A3"""
     times = replace(COMPRESSED, lease=3.0, beat=0.4, margin=1.1, store_call=0.35, slack=0.4, drain=5.0)
@@ -173,6 +179,7 @@ def test_a_stopped_executor_is_continued(start: Start, jobs: Jobs, marks: Marks)
         assert (record.token, record.losses, record.suspects) == (1, 0, 0)
 
 
+@at_a_distance("postgres", on_lost="fail")
 @pytest.mark.parametrize(
     ("on_lost", "state", "error"), [("fail", JobState.FAILED, "WorkerLost"), ("pause", JobState.PAUSED, None)]
 )
@@ -210,6 +217,7 @@ def test_a_job_that_must_not_run_twice_fails_when_its_executor_is_killed(
     assert len(marks.of("begun")) == 1
 
 
+@at_a_distance("sqlite")
 def test_a_job_lost_more_often_than_its_budget_fails(start: Start, jobs: Jobs, marks: Marks) -> None:
     """A5: losses have a budget of their own; no failure is counted."""
     job = jobs.enqueue("nap", marks.path, 60.0, max_lost=1, retries=0)
@@ -225,6 +233,7 @@ def test_a_job_lost_more_often_than_its_budget_fails(start: Start, jobs: Jobs, m
     assert len(marks.of("begun")) == 2
 
 
+@only_here
 @only_sqlite
 @both_modes
 def test_two_workers_share_one_file_and_one_is_killed(start: Start, jobs: Jobs, marks: Marks, store_url: str) -> None:

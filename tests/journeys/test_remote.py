@@ -18,9 +18,12 @@ import pytest
 
 from tests.journeys.conftest import Jobs, Marks
 from tests.journeys.flow_app import app as flow_app
+from tests.journeys.signed_app import strict
 from tests.server.conftest import running
+from tests.support.builders import a_job
 from tests.support.cut_link import CutLink
 from tests.support.eventually import eventually
+from tests.support.signing import a_key, envelope_of
 from tests.support.warm import PATHS
 from tests.support.workers import ROOT, Worker, workers
 from tests.tiers import commit_on_sqlite
@@ -37,6 +40,7 @@ from unstuck.model.times import Times
 from unstuck.model.waits import Answer
 from unstuck.operations import keys
 from unstuck.operations.table import Caller
+from unstuck.signing import SigningKeys
 from unstuck.store.port import NewWorker, Store, Wanted
 
 #: All times divided, all inequalities kept, with room for a server in between.
@@ -69,9 +73,10 @@ def begin(store_url: str, key: str, tmp_path: Path, db: Store) -> Iterator[Start
     """Starts workers of the server at this address. They are told of no database, and stand where there is none."""
     with workers("sqlite:////nowhere/at/all.db", tmp_path, UNSTUCK_DATABASE="") as start:
 
-        def begun(address: str, name: str = "far", **more: Any) -> Worker:
+        def begun(address: str, name: str = "far", *, is_served: bool = True, **more: Any) -> Worker:
             worker: Worker = start(name, server=address, key=key, times=TIMES, **more)
-            eventually(lambda: [w for w in db.workers() if w.name == name and w.serves], timeout=30)
+            if is_served:
+                eventually(lambda: [w for w in db.workers() if w.name == name and w.serves], timeout=30)
             return worker
 
         yield begun
@@ -103,6 +108,30 @@ def test_a_job_runs_far_from_the_database_and_a_cancel_reaches_it(
     worker.terminate()
     assert worker.wait() == 0
     assert [w.state for w in db.workers()] == ["gone"]
+
+
+def test_code_that_requires_signatures_starts_where_its_server_can_verify_them(
+    begin: Start, address: str, db: Store, marks: Marks, store_url: str
+) -> None:
+    """A44: by a server without keys it is refused, and told what to do"""
+    refused = begin(address, "refused", is_served=False, app="tests.journeys.signed_app:strict")
+    assert refused.wait() != 0
+    log = refused.log.read_text()
+    assert f"a signature is required (workflow:strictly), and {address} has no signing key" in log
+    assert [w.name for w in db.workers()] == []
+    with running(ServerOptions(store_url, port=0, times=TIMES, signing=SigningKeys([a_key()]))) as site:
+        begin(site.url, app="tests.journeys.signed_app:strict")
+        handler = strict._registry.handler("strictly")
+        plain, signed = (
+            a_job(workflow="strictly", policy=handler.policy, payload=f'{{"args":["{marks.path}","{word}"]}}')
+            for word in ("plain", "signed")
+        )
+        signed.signature = envelope_of(db, signed).text()
+        db.submit([plain, signed])
+        strictly = Jobs(db, strict)
+        strictly.until(signed.id, JobState.COMPLETED, within=30)
+        assert strictly.until(plain.id, JobState.DEAD, within=30).error_type == "SignatureInvalid"
+    assert Path(marks.path).read_text() == "signed\n"
 
 
 def test_steps_waits_and_children_go_the_same_road(begin: Start, address: str, db: Store, marks: Marks) -> None:
@@ -273,7 +302,7 @@ def test_a_worker_killed_in_the_moment_of_an_offer_costs_the_job_no_second_body(
                 victim.kill_all()
             killed.set()
 
-    with CutLink(int(address.rpartition(":")[2]), kill_at_an_offer) as link:
+    with CutLink(int(address.rpartition(":")[2]), answering=kill_at_an_offer) as link:
         victim = begin(link.url, concurrency=1)
         job = jobs.enqueue("nap", marks.path, 0.5)
         assert killed.wait(30)

@@ -10,13 +10,14 @@ import pytest
 from tests.journeys.conftest import Jobs, Marks, both_modes, spawn_once
 from tests.support.eventually import eventually
 from tests.support.workers import Worker
-from tests.tiers import commit_on_sqlite
+from tests.tiers import at_a_distance, commit_on_sqlite
 from unstuck.model.lifecycle import JobState
 from unstuck.model.times import Times
 
 Start = Callable[..., Worker]
 
 
+@at_a_distance("postgres", mode="fork", workflow="nap")
 @pytest.mark.parametrize("workflow", ["nap", "nap_async"])
 @both_modes
 def test_a_cancel_reaches_a_cooperative_handler_within_two_seconds(
@@ -67,6 +68,7 @@ def test_a_cancelled_job_whose_worker_is_killed_ends_cancelled(start: Start, job
     assert len(marks.of("begun")) == 1
 
 
+@at_a_distance("sqlite", mode="fork")
 @commit_on_sqlite
 @both_modes
 def test_a_handler_that_stops_inside_the_grace_after_its_limit_is_timed_out(
@@ -81,6 +83,7 @@ def test_a_handler_that_stops_inside_the_grace_after_its_limit_is_timed_out(
     assert record.failures == 0
 
 
+@at_a_distance("postgres", mode="fork")
 @commit_on_sqlite
 @spawn_once
 def test_a_handler_that_finishes_inside_the_grace_completes_late(start: Start, jobs: Jobs, marks: Marks) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from tests.journeys.conftest import Jobs, Marks, both_modes, spawn_once
 from tests.support.eventually import eventually
 from tests.support.workers import Worker
-from tests.tiers import commit
+from tests.tiers import at_a_distance, commit
 from unstuck.model.lifecycle import JobState, fold
 
 Start = Callable[..., Worker]
@@ -32,6 +32,7 @@ def test_sync_async_and_solitary_jobs_complete(start: Start, jobs: Jobs, mode: s
     assert eventually(shown) == mode
 
 
+@at_a_distance("postgres", mode="fork")
 @commit
 @spawn_once
 def test_a_thousand_jobs_run_exactly_once_each(start: Start, jobs: Jobs) -> None:
@@ -57,6 +58,7 @@ def test_what_a_handler_said_is_stored_with_its_attempt(start: Start, jobs: Jobs
     assert jobs.store.progress_of("default", job) == '{"done":1}'
 
 
+@at_a_distance("postgres", mode="fork")
 @commit
 @spawn_once
 def test_a_failing_job_runs_four_times_with_growing_gaps_and_keeps_its_own_error(

@@ -13,12 +13,15 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.journeys.conftest import Jobs, Marks
+from tests.journeys.conftest import Jobs, Marks, only_here
 from tests.support.eventually import eventually
 from tests.support.workers import COMPRESSED, Worker
 from unstuck.model.lifecycle import JobState
 from unstuck.store.drivers.connect import sqlite_path
 from unstuck.store.port import Store
+
+#: The loops of a worker that has no database are few, and what it cannot write its beat tells.
+pytestmark = only_here
 
 Start = Callable[..., Worker]
 

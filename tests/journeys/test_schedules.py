@@ -9,13 +9,16 @@ from datetime import timedelta
 
 import pytest
 
-from tests.journeys.conftest import Jobs, Marks
+from tests.journeys.conftest import Jobs, Marks, only_here
 from tests.support.eventually import eventually
 from tests.support.schedules import verbs
 from tests.support.workers import Worker
 from tests.tiers import LONGER, slow, torture
 from unstuck.model.lifecycle import JobState
 from unstuck.store.port import FiringRecord, JobFilter, Store
+
+#: Ticks are fired by workers beside the database, and by servers.
+pytestmark = only_here
 
 Start = Callable[..., Worker]
 APP = "tests.journeys.schedules_app:app"

@@ -12,12 +12,15 @@ from typing import Any
 import pytest
 from examples.sentry_app import app as sentry_app
 
-from tests.journeys.conftest import Jobs, only_sqlite
+from tests.journeys.conftest import Jobs, only_here, only_sqlite
 from tests.support.eventually import eventually
 from tests.support.workers import Worker
 from unstuck.executor.leftovers import ALLOWED
 from unstuck.model.lifecycle import JobState
 from unstuck.store.port import Store
+
+#: It is about what a handler sends.
+pytestmark = only_here
 
 
 class Receiver(ThreadingHTTPServer):

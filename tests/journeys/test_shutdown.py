@@ -13,7 +13,7 @@ import pytest
 from tests.journeys.conftest import Jobs, Marks, both_modes, spawn_once
 from tests.support.eventually import eventually
 from tests.support.workers import COMPRESSED, Worker
-from tests.tiers import commit_on_sqlite
+from tests.tiers import at_a_distance, commit_on_sqlite
 from unstuck.model.lifecycle import JobState
 
 Start = Callable[..., Worker]
@@ -23,6 +23,7 @@ def leaves_nothing(worker: Worker, family: list[psutil.Process]) -> None:
     eventually(lambda: not [p for p in family if p.is_running() and p.status() != psutil.STATUS_ZOMBIE])
 
 
+@at_a_distance("sqlite", mode="fork")
 @commit_on_sqlite
 @both_modes
 def test_term_lets_the_running_job_finish_and_claims_nothing_more(start: Start, jobs: Jobs, marks: Marks) -> None:
@@ -71,6 +72,7 @@ def test_an_idle_worker_leaves_at_once(start: Start, jobs: Jobs) -> None:
     assert [w for w in jobs.store.workers() if w.state == "active"] == []
 
 
+@at_a_distance("postgres", mode="fork", policy="requeue", workflow="nap")
 @pytest.mark.parametrize(
     ("policy", "state", "losses"),
     [("requeue", JobState.QUEUED, 0), ("pause", JobState.PAUSED, 0), ("expire", JobState.QUEUED, 1)],

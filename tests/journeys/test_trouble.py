@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from tests.journeys.conftest import Jobs, Marks
+from tests.journeys.conftest import Jobs, Marks, only_here
 from tests.support.eventually import eventually
 from tests.support.troubles import allow, refuse
 from tests.support.workers import COMPRESSED, Worker
 from unstuck.model.lifecycle import JobState
+
+#: What the database refuses alone a worker at a distance does not set aside.
+pytestmark = only_here
 
 Start = Callable[..., Worker]
 

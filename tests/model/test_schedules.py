@@ -179,6 +179,8 @@ def test_names_of_lines_are_known(alias: str) -> None:
         ({"cron": "0 3 * * *", "zone": "Mars/Olympus"}, "no time zone"),
         ({"cron": "0 3 * * *", "zone": "../../etc/passwd"}, "no time zone"),
         ({"cron": "0 3 * * *", "zone": ""}, "no time zone"),
+        ({"cron": "0 3 * * *", "zone": "localtime"}, "not the same on every machine"),
+        ({"cron": "0 3 * * *", "zone": "right/Europe/Berlin"}, "write the zone that is meant, like Europe/Berlin"),
         ({"cron": "0 3 * * *", "zone": 5}, "name of a time zone"),
         ({"cron": 5}, "not a text"),
         ({"every": 0}, "number of seconds"),

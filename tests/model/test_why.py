@@ -23,6 +23,7 @@ from unstuck.model.why.facts import (
     BodyMark,
     Facts,
     FailingRole,
+    GrantFacts,
     LetterFacts,
     Lock,
     Locker,
@@ -118,6 +119,7 @@ EXAMPLES: dict[Code, Facts] = {
     Code.CONCURRENCY_LIMIT: facts(gates=(shut(Code.CONCURRENCY_LIMIT, "key", "tenant:7", used=4, most=4),)),
     Code.RATE_LIMITED: facts(gates=(shut(Code.RATE_LIMITED, "queue", "io", used=100, most=100, free_at=LATER),)),
     Code.NO_WORKER: facts(workers=(replace(ADA, is_live=False, beat_at=EARLIER),)),
+    Code.NOT_GRANTED: facts(workers=(), grants=(GrantFacts(True, False, True),)),
     Code.WORKER_LACKS_CODE: facts(
         workers=(replace(ADA, knows_workflow=False),), known_version="v0", known_at=EARLIER
     ),
@@ -211,6 +213,10 @@ SAID: dict[Code, tuple[str, str | None]] = {
     Code.NO_WORKER: (
         "no live worker serves queue io; the last one was seen 38s ago",
         "unstuck worker MODULE:APP --queues io",
+    ),
+    Code.NOT_GRANTED: (
+        "only workers at a distance live, and no key of theirs grants queue io",
+        "unstuck keys create NAME --role worker --queue io --workflow crawl",
     ),
     Code.WORKER_LACKS_CODE: (
         "1 live worker on queue io, none has workflow crawl (code v1); code v0 had it",

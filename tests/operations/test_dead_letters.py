@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -26,7 +26,7 @@ from unstuck.model.errors import (
     SignatureRefused,
     UnknownJob,
 )
-from unstuck.model.job import WorkflowRecord
+from unstuck.model.job import Maker, WorkflowRecord
 from unstuck.model.keys import Within
 from unstuck.model.lifecycle import JobState
 from unstuck.model.policy import Policy
@@ -279,15 +279,20 @@ def test_without_a_key_it_is_refused_with_the_remedy(graveyard: Graveyard, store
     assert (record(store, job).state, len(dead_letters.list_(ask()))) == (JobState.DEAD, 1)
 
 
-def test_a_replay_is_signed_by_a_key_for_what_the_engine_makes(
-    graveyard: Graveyard, ask: Ask, store: SqlStore
+@pytest.mark.parametrize("maker", get_args(Maker))
+def test_what_the_engine_made_is_signed_by_a_key_for_that(
+    graveyard: Graveyard, ask: Ask, store: SqlStore, maker: Maker
 ) -> None:
-    job = graveyard.bury(replay_of="01890000-0000-7000-8000-000000000000")
+    """Whatever became of what made it; a tag that looks like a schedule's is anybody's"""
+    job, submitted = graveyard.bury(made_by=maker), graveyard.bury(tags=("schedule:nightly",))
+    keys = SigningKeys([K1, replace(K2, purposes=("spawn",))])
 
-    dead_letters.resign(ask(signing=lambda: KEYS), job)
+    for each in (job, submitted):
+        dead_letters.resign(ask(signing=lambda: keys), each)
 
+    assert (envelope_of(graveyard, job).key, envelope_of(graveyard, submitted).key) == ("k2", "k1")
     call = stored_call(store, job, purpose="spawn")
-    assert KEYS.problem_at_claim(call, envelope_of(graveyard, job), store.now()) is None
+    assert keys.problem_at_claim(call, envelope_of(graveyard, job), store.now()) is None
 
 
 def test_a_signature_that_was_made_elsewhere_is_verified_where_there_are_keys(

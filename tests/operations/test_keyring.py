@@ -106,6 +106,27 @@ def test_a_key_says_who_it_is_and_is_not_asked_about_again_for_seconds(
     assert counted.asked == [made.id] * 2
 
 
+def test_many_keys_are_looked_up_again_by_one_question(
+    ring: Keyring, counted: CountedStore, still: StillClock, ask: Ask
+) -> None:
+    made = [keys.create(ask(), f"host-{number}", role="worker") for number in range(5)]
+    for one in made:
+        ring.authenticate(one.key)
+    still.advance(FRESH)
+    keys.revoke(ask(), made[0].id)
+    counted.asked.clear()
+    ring.look_again([one.id for one in made])
+    for one in made[1:]:
+        ring.authenticate(one.key)
+    assert counted.asked == []
+    said(ring, made[0].key)
+    assert counted.asked == [made[0].id]
+    still.advance(FRESH)
+    ring.look_again([made[1].id, "unknown1", "unknown2", "unknown3"])  # what never worked is not looked up here
+    ring.authenticate(made[1].key)
+    assert counted.asked == [made[0].id, made[1].id]
+
+
 def test_whatever_is_wrong_with_a_key_the_answer_is_the_same(
     ring: Keyring, still: StillClock, ask: Ask, clock: StoreClock, caplog: pytest.LogCaptureFixture
 ) -> None:

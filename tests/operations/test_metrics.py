@@ -12,11 +12,10 @@ import pytest
 
 from tests.app.hand import Hand
 from tests.conftest import StoreClock
-from tests.support.budgets import endless
+from tests.support import alerts
+from tests.support.alerts import open_ones
 from tests.support.builders import a_job, a_worker, begin, boom, claim_all, claimed, settle, submitted
 from tests.support.metrics_text import samples, value
-from unstuck import telemetry
-from unstuck.janitor.alerts import AlertsDuty
 from unstuck.model.errors import InvalidInput
 from unstuck.model.job import NewJob, WorkerRecord, WorkflowRecord
 from unstuck.model.lifecycle import JobState
@@ -24,10 +23,8 @@ from unstuck.model.metrics import MOST_NAMES, MOST_TENANTS, OTHER, Buckets, Meas
 from unstuck.model.policy import Policy
 from unstuck.model.series import BUCKETS
 from unstuck.model.settlement import ErrorInfo, Returned, Stuck
-from unstuck.model.times import Times
 from unstuck.model.totals import COLUMNS, EndTotal, NamedTotals
 from unstuck.observe.exposition import text_of
-from unstuck.observe.why import why
 from unstuck.operations.metrics import BOUNDS, MetricsMemory, measure
 from unstuck.operations.table import Caller
 from unstuck.store.port import Pause
@@ -81,19 +78,14 @@ def test_a56_a_silent_worker_is_offline_a_job_that_waits_is_reported_and_the_nam
     found = asked(caller)
     assert value(found, "unstuck_oldest_job_age_seconds", state="queued", queue="default") > 300
 
-    def reason(tenant: str, job: str) -> tuple[str, str]:
-        found = why(store, tenant, job, Times())
-        return found.codes[0], found.verdict
-
-    heard: list[dict[str, Any]] = []
-    end = telemetry.subscribe(lambda name, facts: heard.append(facts) if name == "job_waits_long" else None)
-    try:
-        assert AlertsDuty(store, Times(), reason).tick(0.0, endless()) == 2
-    finally:
-        end()
-    assert {facts["job"] for facts in heard} <= {job.id for job in waiting}
-    assert {facts["code"] for facts in heard} <= {"no_worker", "app_not_loaded"}
-    assert all("worker" in str(facts["sentence"]) for facts in heard)
+    alerts.turn(store)
+    queued = open_ones(store, "job_queued")
+    assert {alert.subject for alert in queued} <= {job.id for job in waiting}
+    assert len(queued) == 2
+    assert all("worker" in alert.message for alert in queued)
+    found = asked(caller)
+    assert value(found, "unstuck_alerts_open", rule="job_queued", severity="warning") == 2
+    assert value(found, "unstuck_alerts_open", rule="worker_silent", severity="warning") == 2
 
 
 def test_jobs_are_told_by_state_queue_and_workflow(store: SqlStore, clock: StoreClock, caller: Caller) -> None:

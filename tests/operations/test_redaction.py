@@ -13,6 +13,7 @@ from tests.operations.conftest import Ask
 from tests.support.builders import a_job, begin, chance, submitted
 from tests.support.parking import Stage
 from unstuck import App
+from unstuck.model.alerts import finding
 from unstuck.model.errors import NotPermitted
 from unstuck.model.job import ClaimedJob, WorkflowRecord
 from unstuck.model.logs import LogRecord, frame
@@ -22,7 +23,7 @@ from unstuck.model.redaction import REDACTED
 from unstuck.model.settlement import Parked, Returned
 from unstuck.model.waits import Wait, WaitKind
 from unstuck.observe.stream import Stream
-from unstuck.operations import approvals, bulks, events, jobs, schedules, targets, workflows
+from unstuck.operations import approvals, bulks, events, hooks, jobs, schedules, targets, webhooks, workflows
 from unstuck.operations.nouns import OPERATIONS
 from unstuck.operations.table import INCLUDED, Caller, Operation, Role
 from unstuck.store.guard import dead_letters
@@ -101,6 +102,7 @@ def asked(paid: Paid, bulk: int, caller: Caller) -> Iterator[tuple[Operation[Any
     """Every operation that an operator may ask too and that changes nothing, with what it tells of the job."""
     things = {"job": paid.id, "number": bulk, "target": "t1", "workflow": "pay", "name": "breaker_tenants"}
     things["schedule"] = "nightly"
+    things["hook"] = things["webhook"] = "paid"
     for operation in OPERATIONS.values():
         allowed = INCLUDED[caller.role] & INCLUDED[Role.OPERATOR]
         if operation.entry.role not in allowed or operation.entry.effect == "change":
@@ -116,6 +118,7 @@ TELL = {
     "jobs.list", "jobs.get", "jobs.wait", "jobs.attempts", "jobs.history", "jobs.logs", "jobs.follow_logs",
     "jobs.steps", "jobs.partials", "jobs.follow_partials", "jobs.waits", "bulks.list", "bulks.get", "audit.list",
     "events.list", "events.follow", "schedules.list", "schedules.get", "dead_letters.get", "dead_letters.export",
+    "hooks.list", "hooks.get",
 }  # fmt: skip
 
 
@@ -123,6 +126,10 @@ def test_no_operation_tells_anybody_but_admins_what_is_redacted(ask: Ask, store:
     paid = Paid(store)
     bulk = bulks.start(ask(), "cancel", argument=("card", CANARY)).number
     schedules.create(ask(), "nightly", "pay", every=60, args=[CANARY, {"iban": CANARY}], kwargs={"also": ALSO})
+    hooks.create(ask(), "paid", "pay", arguments={"card": {"value": CANARY}, "customer": {"value": {"iban": CANARY}}})
+    webhooks.create(ask(), "paid", "https://93.184.216.34/")
+    webhooks.test(ask(), "paid")
+    store.see_alerts("worker_silent", [finding("worker_silent", ("w",), "w", "it is gone", "/workers")])
     for role in ADMINS:
         telling = {operation.name for operation, text in asked(paid, bulk, ask(role=role)) if CANARY in text}
         assert telling == TELL

@@ -262,7 +262,6 @@ def test_every_answer_is_safe_to_show(site: Site) -> None:
 
 def test_a_path_and_a_method_that_are_not_there(site: Site) -> None:
     for path in (
-        "/",
         "/api/v1",
         "/api/v1/",
         "/api/v1/nothing",

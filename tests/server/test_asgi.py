@@ -196,4 +196,4 @@ def test_an_app_signs_what_it_submits_and_nothing_for_those_who_ask_over_http(
     with app:
         theirs, ours = asyncio.run(ask()).json(), app.jobs.enqueue("greet")
         assert app.jobs.get(theirs["id"]).signed_by is None
-        assert app.jobs.get(ours.id).signed_by == "k1"
+        assert app.jobs.get(ours.id).signed_by == "web"

@@ -570,7 +570,7 @@ def test_logs_of_many_attempts_are_streamed_some_at_a_time(stage: Stage, monkeyp
     worker = a_worker(stage.store)
     job = stage.submit(retries=9, backoff_base=0.0)
     for number in range(1, 10):
-        (attempt,) = [each for each in claim_all(stage.store, worker) if each.id == job]
+        (attempt,) = eventually(lambda: [each for each in claim_all(stage.store, worker) if each.id == job])
         end = Returned("1") if number == 9 else boom()
         stage.store.settle(worker.number, [Report(attempt.ref, end, output=f"{number}" * 100 + "\n")])
     monkeypatch.setattr(observed_logs, "MOST_AT_ONCE", 250)

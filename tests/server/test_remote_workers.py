@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from socket import gethostname
 from typing import Any
 
 import httpx2
@@ -12,26 +14,32 @@ import pytest
 
 from tests.server.conftest import JSON, Site, problem, running
 from tests.support.builders import a_worker, chance, record, submitted
+from tests.support.cut_link import CutLink
 from tests.support.eventually import eventually
-from tests.support.signed import a_key, attach, envelope_of, write_keys
+from tests.support.signing import a_key, attach, envelope_of, write_keys
 from tests.tiers import slow
 from unstuck.assembly import ServerOptions
 from unstuck.client.address import ApiKey
 from unstuck.client.transport import Transport
 from unstuck.client.worker_port import RemoteWorkerPort
-from unstuck.clock import MachineClock
-from unstuck.model.errors import NotPermitted, StoreUnavailable, Unauthenticated
+from unstuck.clock import FakeClock, MachineClock, boot
+from unstuck.model.errors import InvalidInput, NotPermitted, StoreUnavailable, Unauthenticated
 from unstuck.model.job import AttemptRef, ClaimedJob, WorkflowRecord
-from unstuck.model.keys import id_in
+from unstuck.model.keys import Within, id_in
 from unstuck.model.lifecycle import JobState, RequestKind
 from unstuck.model.offers import claim_id, remote_incarnation
 from unstuck.model.policy import Policy
+from unstuck.model.schedules import DeclaredSchedule, ScheduleSpec
 from unstuck.model.settlement import Returned
 from unstuck.model.times import Times
-from unstuck.operations import keys
+from unstuck.operations import health, keyring, keys, workers
+from unstuck.operations.metrics import MetricsMemory, measure
 from unstuck.operations.table import Caller
+from unstuck.server import guests
+from unstuck.server.refusals import Refusals
 from unstuck.signing import SignatureRule, SigningKeys
-from unstuck.store.port import AttemptOutput, NewChild, NewStep, NewWorker, Report, Verdict, Wanted, wire
+from unstuck.store.order import gates
+from unstuck.store.port import AttemptOutput, Grant, NewChild, NewStep, NewWorker, Report, Verdict, Wanted, wire
 from unstuck.store.sql_store import SqlStore
 
 GREET = WorkflowRecord("greet", "v1", "default", Policy(), {})
@@ -207,9 +215,31 @@ def test_a44_a_server_goes_by_what_its_file_of_keys_says_by_now(
         worker.port.close()
 
 
-def test_a_poll_ends_when_a_job_comes(enter: Enter, store: SqlStore) -> None:
-    import threading
+def test_a44_code_that_takes_signed_jobs_alone_gets_no_others_from_any_server(
+    store: SqlStore, store_url: str
+) -> None:
+    """The server that has keys verifies for it; of two servers the one that has none hands it nothing"""
+    keyless = ServerOptions(store_url, port=0)
+    with running(replace(keyless, signing=SigningKeys([a_key()]))) as site, running(keyless) as bare:
+        worker = enter_at(site, store, "host")
+        elsewhere = port_of(bare, worker.key, worker.incarnation)
+        assert (worker.port.hello().verifies, elsewhere.hello().verifies) == (True, False)
+        good, unsigned = submitted(store), submitted(store)
+        attach(store_url, (good, envelope_of(store, good)))
 
+        claim, wanted = claim_id(worker.number, chance.nonce()), worker.wanted(signed=("greet",))
+        refused = told(bare, worker, "take", claim=claim, wanted=wanted, again=False)
+        assert refused.status_code == 422
+        assert "this server has no signing key: set signing_keys on every server" in refused.text
+        assert {record(store, job.id).token for job in (good, unsigned)} == {0}
+
+        assert [given.id for given in worker.take(signed=("greet",))] == [good.id]
+        assert record(store, unsigned.id).state is JobState.DEAD
+        for port in (worker.port, elsewhere):
+            port.close()
+
+
+def test_a_poll_ends_when_a_job_comes(enter: Enter, store: SqlStore) -> None:
     worker = enter()
     found: list[ClaimedJob] = []
     poll = threading.Thread(target=lambda: found.extend(worker.take(wait=30.0)))
@@ -230,6 +260,22 @@ def test_a_cancel_is_heard_by_the_control_poll(enter: Enter, store: SqlStore) ->
         assert heard == [(given.ref, RequestKind.CANCEL, "enough")]
 
     eventually(is_heard, timeout=20)
+
+
+@slow
+def test_a_control_poll_that_was_cut_is_soon_followed_by_one_that_is_answered(site: Site, store: SqlStore) -> None:
+    """A poll waits long where nothing is asked: for that long a worker would not know whether it is told anything."""
+    key = keys.create(Caller(store, "ada"), "host", role="worker").key
+    incarnation = remote_incarnation(id_in(key), chance.nonce())
+    with CutLink(int(site.url.rpartition(":")[2])) as link:
+        port = RemoteWorkerPort(
+            Transport(link.url, ApiKey(key, "the test")), link.url, incarnation, patience=10.0, clock=MachineClock()
+        )
+        port.register_worker(a_far_worker(incarnation))
+        eventually(lambda: port._polls["polled_ago"] > 2.0, timeout=20)
+        link.cut()
+        eventually(lambda: port._polls["polled_ago"] < 2.0, timeout=15)
+        port.close()
 
 
 def test_an_order_is_heard_and_answered_by_its_own_worker_alone(enter: Enter, store: SqlStore) -> None:
@@ -286,25 +332,102 @@ def test_it_gets_nothing_of_other_tenants_queues_and_workflows(enter: Enter, sto
     assert [job.id for job in taken] == [mine.id]
 
 
-def test_a_tenants_worker_makes_new_rows_of_the_names_it_is_granted_and_changes_none(
-    enter: Enter, store: SqlStore
-) -> None:
+def test_a_tenants_worker_registers_for_its_tenant_alone(enter: Enter, store: SqlStore) -> None:
     store.register_workflows([GREET])
+    waits = submitted(store, tenant="beta", workflow="fresh", said="{}")
     worker = enter(tenant="acme", workflows=["greet", "fresh"])
-    hostile = [replace(GREET, policy=Policy(retries=0)), replace(GREET, name="fresh")]
-    worker.port.register_workflows(hostile, worker=worker.number, queues=["default"])
-    known = store.workflow("greet")
-    assert known is not None
-    assert known.policy.retries == Policy().retries
-    assert store.workflow("fresh") is not None
+    own = replace(GREET, policy=Policy(retries=0), redact=("card",), concurrency=1)
+    worker.port.register_workflows([own, replace(own, name="fresh")], worker=worker.number, queues=["default"])
+    seen = {tenant: store.workflow("greet", tenant) for tenant in ("acme", "beta", "*")}
+    assert {tenant: found and found.policy.retries for tenant, found in seen.items()} == {
+        "acme": 0,
+        "beta": Policy().retries,
+        "*": Policy().retries,
+    }
+    assert [found.name for found in store.workflows("beta")] == ["greet"]
+    assert [(found.name, found.tenant) for found in store.workflows("acme")] == [("fresh", "acme"), ("greet", "acme")]
+    assert store.redactions("acme")["greet"]
+    assert not store.redactions("beta")["greet"]
+    assert {(limit.name, limit.tenant) for limit in store.limits(None)} == {("greet", "acme"), ("fresh", "acme")}
+    theirs, ours = (submitted(store, tenant=tenant, said="{}") for tenant in ("beta", "acme"))
+    assert record(store, theirs.id, "beta").policy.retries == Policy().retries
+    assert record(store, ours.id, "acme").policy.retries == 0
+    # Beta's job of a workflow that nobody registered for it still goes by what the first such row will say.
+    store.register_workflows([replace(GREET, name="fresh", policy=Policy(retries=7))])
+    assert record(store, waits.id, "beta").policy.retries == 7
+
+
+def test_what_is_not_granted_is_not_registered(enter: Enter, store: SqlStore) -> None:
+    worker = enter(tenant="acme", workflows=["greet"])
     with pytest.raises(NotPermitted):
         worker.port.register_workflows([replace(GREET, name="other")], worker=worker.number, queues=["default"])
-    assert store.workflow("other") is None
+    forged = replace(GREET, policy=Policy(retries=0), tenant="*")
+    worker.port.register_workflows([forged], worker=worker.number, queues=["default"])
+    assert store.workflow("other", "acme") is None
+    assert store.workflow("greet") is None
 
 
-def test_a_tenants_worker_needs_a_key_that_names_its_workflows(enter: Enter) -> None:
-    with pytest.raises(NotPermitted, match="names its workflows"):
-        enter(tenant="acme")
+def test_the_rows_of_a_tenant_are_bounded(enter: Enter, store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gates, "MOST_OF_TENANT", 3)
+    worker = enter(tenant="acme")
+    for version in ("v2", "v3"):
+        worker.port.register_workflows([replace(GREET, code_version=version)], worker=worker.number)
+    with pytest.raises(InvalidInput, match="3 versions of workflows"):
+        worker.port.register_workflows([replace(GREET, code_version="v4")], worker=worker.number)
+
+
+def test_it_hears_what_its_key_grants(enter: Enter) -> None:
+    grant = enter(tenant="acme", queues=["default"]).port.grant
+    assert grant == Grant("acme", Within(queues=frozenset({"default"})))
+    assert enter().port.grant == Grant()
+
+
+NIGHTLY = ScheduleSpec("greet", cron="0 3 * * *").to_json()
+
+
+def test_its_schedules_are_declared_for_its_tenant_and_workflows(enter: Enter, store: SqlStore) -> None:
+    store.set_tenant("acme", 1, "ada")
+    worker = enter(tenant="acme", workflows=["greet"])
+    port = worker.port
+    port.register_workflows([GREET], worker=worker.number, queues=["default"], app="shop")
+    assert port.declare_schedules("shop", "shop:app", "v1", [DeclaredSchedule("acme", "nightly", NIGHTLY)]) == []
+    found = store.schedule("acme", "nightly")
+    assert found is not None
+    assert found.owner == "shop@acme:greet"
+    other = ScheduleSpec("other", cron="0 3 * * *").to_json()
+    elsewhere = ScheduleSpec("greet", cron="0 3 * * *", queue="gpu").to_json()
+    limited = enter(workflows=["greet"], queues=["default"])
+    for who, tenant, body in (
+        (worker, "beta", NIGHTLY),
+        (worker, "acme", other),
+        (limited, "default", elsewhere),
+    ):
+        with pytest.raises(NotPermitted):
+            who.port.declare_schedules("shop", "shop:app", "v1", [DeclaredSchedule(tenant, "hostile", body)])
+        assert store.schedule(tenant, "hostile") is None
+    with pytest.raises(InvalidInput):
+        port.declare_schedules("shop", "shop:app", "v1", [DeclaredSchedule("acme", "hostile", "[]")])
+
+
+def test_a_worker_of_a_part_removes_nothing_that_the_app_declares_as_a_whole(enter: Enter, store: SqlStore) -> None:
+    whole, part = enter(), enter(workflows=["greet"])
+    both = [DeclaredSchedule("default", name, NIGHTLY) for name in ("nightly", "weekly")]
+    for worker, declared in ((whole, both), (part, both[:1])):
+        worker.port.register_workflows([GREET], worker=worker.number, queues=["default"], app="shop")
+        assert worker.port.declare_schedules("shop", "shop:app", "v1", declared) == []
+    store.reconcile_schedules()
+    assert {(s.name, s.owner, s.removed_at) for s in store.schedules("default")} == {
+        ("nightly", "shop", None),
+        ("weekly", "shop", None),
+    }
+
+
+def test_one_version_apart_it_works_without_what_is_new(enter: Enter) -> None:
+    worker = enter()
+    worker.port._protocol = wire.DECLARES - 1
+    worker.port.register_workflows([GREET], worker=worker.number, queues=["default"], app="shop")
+    (refused,) = worker.port.declare_schedules("shop", "o", "v1", [DeclaredSchedule("default", "n", NIGHTLY)])
+    assert "older" in refused
 
 
 def test_a_child_is_spawned_within_the_grant_alone(enter: Enter, store: SqlStore, site: Site) -> None:
@@ -330,16 +453,67 @@ def test_a_workers_key_asks_nothing_else(enter: Enter, site: Site) -> None:
 
 
 @slow
-def test_a_revoked_key_ends_the_lease_and_everything_else(
-    enter: Enter, store: SqlStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    worker = enter()
+def test_a_revoked_key_is_told_by_the_control_poll_within_5_seconds(enter: Enter, store: SqlStore) -> None:
+    worker, other = enter(), enter()
+    told = threading.Event()
+    worker.port.when_refused(told.set)
+    assert worker.port.renew(worker.number, 60.0).alive
+    began = boot()
     keys.revoke(Caller(store, "ada"), id_in(worker.key) or "")
-    eventually(lambda: not worker.port.renew(worker.number, 60.0).alive, timeout=20)
+    assert told.wait(20)
+    assert boot() - began < 5.5
+    assert not worker.port.renew(worker.number, 60.0).alive
     with pytest.raises(StoreUnavailable, match="refuses"):
         worker.take()
     with pytest.raises(Unauthenticated):
         worker.port.hello()
+    assert other.port.renew(other.number, 60.0).alive
+
+
+@slow
+def test_a_database_that_is_away_is_no_refusal(enter: Enter, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Polls end when nobody can say any more whether a key works; the worker asks once more what that means."""
+    worker = enter()
+    told = threading.Event()
+    worker.port.when_refused(told.set)
+
+    def away(*_: object) -> None:
+        raise StoreUnavailable("gone for a while")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(keyring.Keyring, "_look_up", away)
+        assert not told.wait(keyring.FRESH + guests.LONGEST_UNSURE + 2 * guests.RECHECK + 3)
+    eventually(lambda: worker.port.renew(worker.number, 60.0).alive, timeout=20)
+    eventually(lambda: worker.port.orders(worker.number) == [], timeout=20)
+
+
+def test_what_a_hostile_worker_is_refused_stands_in_the_audit_once_a_minute(
+    enter: Enter, store: SqlStore, site: Site
+) -> None:
+    worker, victim = enter(tenant="acme", workflows=["greet"]), enter()
+    submitted(store)
+    (given,) = victim.take()
+    for _ in range(20):
+        problem(told(site, worker, "journal", ref=given.ref), 403, "NotPermitted")
+    problem(told(site, victim, "renew", lease=1e9), 422, "InvalidInput")
+    found = store.audit(None, verb="workers.refuse", limit=100)
+    assert [(each.by, each.tenant, each.key) for each in found] == [
+        ("host-1", "*", id_in(victim.key)),
+        ("host-0", "acme", id_in(worker.key)),
+    ]
+    assert found[1].address == "127.0.0.1"
+    assert f"none of worker {worker.number}" in found[1].detail["reason"]
+
+
+def test_of_a_flood_the_next_line_tells_how_many_came(store: SqlStore) -> None:
+    clock = FakeClock()
+    refusals, caller = Refusals(clock), Caller(store, "host", key="abcdefgh", address="10.0.0.7")
+    for seconds in (0, 1, 1, 60):
+        clock.advance(seconds)
+        with pytest.raises(NotPermitted), refusals.told(caller):
+            raise NotPermitted("not yours")
+    found = store.audit(None, verb="workers.refuse", limit=10)
+    assert [each.detail for each in found] == [{"reason": "not yours", "repeated": 2}, {"reason": "not yours"}]
 
 
 def test_it_settles_nothing_of_another_worker(enter: Enter, store: SqlStore, site: Site) -> None:
@@ -503,12 +677,54 @@ def test_a_hostile_child_workflow_or_progress_is_refused(enter: Enter, store: Sq
     assert known.policy == Policy()
 
 
-def test_what_it_tells_of_itself_cannot_speak_to_a_terminal(enter: Enter, store: SqlStore) -> None:
+def test_what_it_tells_of_itself_cannot_speak_to_a_terminal(enter: Enter, store: SqlStore, site: Site) -> None:
     worker = enter()
     worker.port.renew(worker.number, 60.0, info={"mode": "\x1b[31mfork", "remote": {"key": "forged"}})
     (seen,) = store.workers()
     assert seen.info["mode"] == "?[31mfork"
-    assert seen.info["remote"] == {"key": "host-0", "address": "127.0.0.1"}
+    assert seen.info["remote"] == {"key": "host-0", "address": "127.0.0.1", "server": here_of(site)}
+
+
+def test_it_is_seen_through_which_server_it_asks_and_when_it_last_heard(
+    enter: Enter, store: SqlStore, site: Site
+) -> None:
+    worker = enter()
+    worker.port.renew(worker.number, 60.0, info={"slots": 4})
+    seen = workers.list_(Caller(store, "ada")).items[0]
+    assert (seen.key, seen.server) == ("host-0", here_of(site))
+    assert seen.polled_at is not None
+    assert abs((seen.heartbeat_at - seen.polled_at).total_seconds()) < 30
+    told = {check.name: check for check in health.check(Caller(store, "ada")).checks}
+    assert "1 at a distance" in told["workers"].detail
+    assert "polls" not in told
+    found = measure(Caller(store, "ada"), MetricsMemory())
+    assert found.get("unstuck_remote_workers", here_of(site)) == 1
+    assert found.get("unstuck_worker_last_poll_timestamp_seconds", "far") == seen.polled_at.timestamp()
+
+
+def test_one_that_beats_but_hears_no_poll_is_told_by_health(enter: Enter, store: SqlStore) -> None:
+    worker = enter()
+    worker.port._heard_at -= 150.0
+    worker.port.renew(worker.number, 60.0, info={"slots": 4})
+    told = {check.name: check.detail for check in health.check(Caller(store, "ada")).checks}
+    assert "far beat, but the polls" in told["polls"]
+
+
+def here_of(site: Site) -> str:
+    return f"{gethostname()}:{site.url.rpartition(':')[2]}"
+
+
+def test_a_claim_of_twenty_megabytes_goes_through_the_server(enter: Enter, store: SqlStore) -> None:
+    worker = enter()
+    payloads = {submitted(store, payload=f'{{"args": ["{number:02}{"x" * (1 << 20)}"]}}').id for number in range(20)}
+    taken = worker.take(slots=20)
+    while len(taken) < 20:
+        more = worker.take(slots=20)
+        assert more
+        taken += more
+    assert {job.id for job in taken} == payloads
+    assert {len(job.payload) for job in taken} == {len('{"args": ["00"]}') + (1 << 20)}
+    assert all(worker.settle(job.ref) is Verdict.DONE for job in taken)
 
 
 def test_only_who_is_known_may_send_much(site: Site, store: SqlStore) -> None:

@@ -26,7 +26,7 @@ from tests.support.builders import all_routes, boom, submitted
 from tests.support.parking import Stage
 from tests.tiers import commit_on_sqlite, slow
 from unstuck.assembly import ServerOptions
-from unstuck.operations import bulks, keys, schedules
+from unstuck.operations import bulks, hooks, keys, schedules
 from unstuck.operations.table import INCLUDED, Caller, Role
 from unstuck.server import openapi
 from unstuck.store.port import Limit, Share
@@ -56,6 +56,7 @@ class Furnished:
             "workflow": cycle(["greet"]),
             "key": cycle([self.key]),
             "schedule": cycle(["nightly"]),
+            "hook": cycle(["pushes"]),
             "name": cycle([self._name(path)]),
         }
         inside = [part[1:-1] for part in path.split("/") if part.startswith("{")]
@@ -91,6 +92,7 @@ def furnished(store: SqlStore, tenant: str) -> Furnished:
     ada = Caller(store, "ada", tenant)
     bulks.start(ada, "cancel", workflow="nobody")
     schedules.create(ada, "nightly", "greet", cron="@daily", kwargs={"name": "ada"})
+    hooks.create(ada, "pushes", "greet", arguments={"name": "body.name"})
     return Furnished(tenant, jobs, keys.create(ada, "spare", role="reader").id)
 
 

@@ -23,7 +23,7 @@ from unstuck.store.port import JobFilter
 from unstuck.store.sql_store import SqlStore
 
 JOBS = "/api/v1/jobs"
-SHOP, BANK = a_key(id="shop", tenant="shop"), a_key("ed25519", id="bank", tenant="bank", secret=OTHER)
+SHOP, BANK = a_key("shop", tenant="shop"), a_key("bank", "ed25519", tenant="bank", secret=OTHER)
 UID = "0190b7a2-6c3e-7d41-9f0a-5b8e2c7d1f36"
 PAYLOAD = '{"args":[1],"kwargs":{}}'
 
@@ -144,8 +144,8 @@ def test_each_tenant_has_its_own_keys(site: Site, store: SqlStore) -> None:
         (a_submit(), "bank", "altered"),
         (a_submit(SHOP, "bank"), "bank", "foreign_key"),
         (a_submit(BANK, "shop"), "shop", "foreign_key"),
-        (a_submit(a_key(id="new")), "shop", "unknown_key"),
-        (a_submit(a_key(id="shop", secret=OTHER)), "shop", "altered"),
+        (a_submit(a_key("new")), "shop", "unknown_key"),
+        (a_submit(a_key("shop", secret=OTHER)), "shop", "altered"),
     ]
     for body, tenant, code in refused:
         told = problem(post(site, body, tenant), 422, "SignatureRefused")
@@ -185,9 +185,9 @@ def test_a_refusal_is_told_in_the_feed_and_in_the_audit(site: Site, store: SqlSt
 def test_a44_two_keys_in_overlap_are_both_accepted(store_url: str, store: SqlStore) -> None:
     store.register_workflows([WorkflowRecord("charge", "v1", "money", Policy(timeout=60.0), {})])
     now = datetime.now(UTC)
-    old = a_key(id="old", end=now - timedelta(minutes=1), overlap=3600.0)
-    new = a_key("ed25519", id="new", begin=now - timedelta(minutes=2))
-    gone = a_key(id="gone", end=now - timedelta(hours=2), overlap=3600.0)
+    old = a_key("old", end=now - timedelta(minutes=1), overlap=3600.0)
+    new = a_key("new", "ed25519", begin=now - timedelta(minutes=2))
+    gone = a_key("gone", end=now - timedelta(hours=2), overlap=3600.0)
     with running(ServerOptions(store_url, port=0, signing=SigningKeys([old, new, gone]))) as site:
         for number, key in enumerate((old, new)):
             assert post(site, a_submit(key, job=f"{UID[:-1]}{number}")).status_code == 201
@@ -295,7 +295,7 @@ def test_a_server_without_keys_passes_a_signature_on(store_url: str, store: SqlS
     """The worker that claims it verifies it; the door only keeps what came."""
     store.register_workflows([WorkflowRecord("charge", "v1", "money", Policy(timeout=60.0), {})])
     with running(ServerOptions(store_url, port=0)) as site:
-        assert post(site, a_submit(a_key(id="unknown"))).status_code == 201
+        assert post(site, a_submit(a_key("unknown"))).status_code == 201
     record = store.get("shop", UID)
     assert record is not None
     assert json.loads(record.signature or "{}")["key"] == "unknown"

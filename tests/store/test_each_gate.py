@@ -13,11 +13,15 @@ import pytest
 
 from tests.store.test_runnable import HOLDS, LEASE, PLAIN, POLICIES, QUEUES, WORKFLOWS, Runnable, System, open_system
 from tests.support.builders import chance
-from unstuck.model.job import NewJob
+from unstuck.model.job import NewJob, WorkflowRecord
+from unstuck.model.keys import id_in
+from unstuck.model.offers import remote_incarnation
 from unstuck.model.settlement import ErrorInfo, Raised, Returned, Stopped
 from unstuck.model.why import RULES, Why, explain
 from unstuck.model.why.codes import Code
-from unstuck.store.port import Share
+from unstuck.operations import keys
+from unstuck.operations.table import Caller
+from unstuck.store.port import NewWorker, Share
 
 __all__ = ["open_system"]
 
@@ -223,6 +227,22 @@ def on_another_queue(s: Scene) -> NewJob:
     return s.job()
 
 
+def only_far_ones(tenant: str | None = None, **grants: Any) -> Callable[[Scene], NewJob]:
+    def shut(s: Scene) -> NewJob:
+        s.time_passes(LEASE + 50.0, True)
+        key = keys.create(Caller(s.store, "ada", tenant), "far", role="worker", **grants).key
+        far = NewWorker(
+            remote_incarnation(id_in(key), chance.nonce()), "far", "h", "b", "p", 1, 1, QUEUES, "v1", LEASE
+        )
+        number = s.store.register_remote_worker(far).number
+        served = WorkflowRecord("w2", "v1", "q2", PLAIN, {})
+        s.store.register_workflows([served], worker=number, queues=["q2"], tenant=tenant)
+        s.workers[number] = (frozenset({"q2"}), frozenset({"w2"}))
+        return s.job()
+
+    return shut
+
+
 def still_importing(s: Scene) -> NewJob:
     s.time_passes(LEASE + 50.0, True)
     s.a_worker_comes(QUEUES, ())
@@ -322,6 +342,10 @@ SHUT: list[tuple[Code, Callable[[Scene], NewJob], Step]] = [
     (Code.RATE_LIMITED, too_fast("workflow_key", "w1", limit_key="key:1"), time),
     (Code.NO_WORKER, nobody_there, a_worker),
     (Code.NO_WORKER, on_another_queue, a_worker),
+    (Code.NOT_GRANTED, only_far_ones(workflows=["w2"]), a_worker),
+    (Code.NOT_GRANTED, only_far_ones(queues=["q2"]), a_worker),
+    (Code.NOT_GRANTED, only_far_ones(tenant="acme"), a_worker),
+    (Code.NO_WORKER, only_far_ones(), a_worker),
     (Code.WORKER_LACKS_CODE, strangers_only, a_worker),
     (Code.APP_NOT_LOADED, still_importing, a_worker),
     (Code.WORKERS_DRAINING, going_down, a_worker),

@@ -44,5 +44,6 @@ def verbs_of_people(store: SqlStore) -> set[str]:
     store.interrupt(TENANT, failed.id, "ada")
     settle(store, worker, failed.ref, Stopped())
     store.resolve(TENANT, failed.id, "ada", '"by hand"')
+    settle(store, worker, claimed(store, worker).ref)
     store.submit([a_job()])
     return check_events(histories(store))

@@ -21,6 +21,7 @@ from tests.support.builders import (
     settle,
     submitted,
 )
+from unstuck.model.alerts import RULES
 from unstuck.model.errors import UnknownNotification, UnknownTenant, WorkflowBlacklisted
 from unstuck.model.job import ClaimedJob, WorkerRecord
 from unstuck.model.lifecycle import JobState, fold
@@ -310,6 +311,18 @@ def test_a_setting_says_who_set_it_and_when_and_the_audit_what_it_was(store: Sql
         "schedules_per_tenant": 1000,
         "schedule_min_interval": 1.0,
         "schedule_missed_after": 30.0,
+        "webhooks_per_tenant": 20,
+        "webhook_most_waiting": 100_000,
+        "webhook_first_retry": 5.0,
+        "webhook_longest_retry": 43200.0,
+        "webhook_give_up_after": 345600.0,
+        "webhook_timeout": 10.0,
+        "webhook_allow": [],
+        "hooks_per_tenant": 100,
+        "hook_replay_window": 300.0,
+        "hook_deliveries_kept": 604800.0,
+        **{rule.setting: rule.default for rule in RULES.values()},
+        "alert_close_after": 120.0,
     }
 
     changed = store.set_setting("stuck_circuit_breaker_threshold", "7", "kim")

@@ -10,21 +10,37 @@ import pytest
 
 from tests.conftest import StoreClock
 from tests.store.test_fold import OUTCOMES
+from tests.support import hooks, webhooks
 from tests.support.builders import TENANT, a_job, a_worker, boom, chance, claim_all
 from tests.support.lock_steps import LockWatch, locks_of
 from tests.support.schedules import made, turn, verbs
+from unstuck.intake.hooks import job_of
 from unstuck.model.bulk import BulkVerb
 from unstuck.model.errors import UnstuckError
+from unstuck.model.hooks import Delivery
 from unstuck.model.job import ClaimedJob, WorkerRecord
 from unstuck.model.keys import NewKey
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.schedules import DeclaredSchedule
 from unstuck.model.settlement import ErrorInfo, Parked, Stuck
 from unstuck.model.waits import Answer, Wait, WaitKind
+from unstuck.model.webhooks import WebhookState
 from unstuck.store.database import Database
 from unstuck.store.drivers.statements import Statements
 from unstuck.store.lock_order import ORDER, RANK, UNDER
-from unstuck.store.port import AttemptOutput, BulkRecord, JobFilter, Limit, NewBulk, NewChild, NewStep, Pause, Report
+from unstuck.store.port import (
+    AttemptOutput,
+    BulkRecord,
+    HookRefusal,
+    JobFilter,
+    Limit,
+    NewBulk,
+    NewChild,
+    NewHookDelivery,
+    NewStep,
+    Pause,
+    Report,
+)
 from unstuck.store.sql_store import SqlStore
 
 only_postgres = pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
@@ -125,6 +141,22 @@ class Story:
         store.revoke_key("aaaaaaaa", "ada")
         self._spend_in_a_tree()
         self._schedule()
+        self._hook()
+        self._webhook()
+
+    def _webhook(self) -> None:
+        """Made, copied for, sent, replayed, and gone."""
+        store, begin = self.store, self.store.now()
+        webhooks.made(store)
+        store.submit([a_job(), a_job()])
+        webhooks.copied(store)
+        webhooks.sent(store, webhooks.BROKEN)
+        store.state_webhook(TENANT, "hook", WebhookState.ACTIVE, "ada")
+        webhooks.sent(store)
+        store.replay_webhook(TENANT, "hook", "ada", since=begin)
+        webhooks.copied(store)
+        store.delete_webhook(TENANT, "hook", "ada")
+        store.forget_deliveries(0.0)
 
     def _schedule(self) -> None:
         """Made, changed, fired and by code."""
@@ -136,6 +168,18 @@ class Story:
         verbs(store).resume("nightly")
         for version in ("v1", "v1", "v2"):
             store.declare_schedules("shop", "shop:app", version, [DeclaredSchedule(TENANT, "x", "{}")])
+
+    def _hook(self) -> None:
+        """Made, changed and delivered to."""
+        hook = hooks.made(self.store).hook
+        hooks.verbs(self.store).update("pushes", priority=1)
+        hooks.verbs(self.store).rotate("pushes")
+        hooks.verbs(self.store).pause("pushes")
+        found = hooks.verbs(self.store).resume("pushes")
+        assert hook.number == found.number
+        job = job_of(self.store, found, Delivery(b'{"repo": "a/b"}'), "id:1")
+        assert self.store.deliver_to_hook(NewHookDelivery(found, "id:1", job)) is not None
+        self.store.refuse_hook_deliveries([HookRefusal(found.number, "misfit", "no", 422)])
 
     def _tick(self) -> None:
         self.clock.advance(60)

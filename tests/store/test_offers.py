@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.conftest import StoreClock
 from tests.support.builders import a_worker, chance, everything, kinds, record, settle, submitted
 from unstuck.model.job import AttemptRef, ClaimedJob, WorkerRecord
@@ -103,6 +105,42 @@ def test_a_beat_leaves_an_offer_alone_whose_claim_is_under_way(store: Store) -> 
     pending = [claim, offered(claim)]
     assert store.beat(worker.number, 60.0, [], pending_claims=pending).unheld == ()
     assert store.beat(worker.number, 60.0, []).unheld == (given.ref,)
+
+
+@pytest.mark.parametrize("on_lost", ["retry", "fail", "pause"])
+def test_an_offer_whose_worker_is_lost_before_it_heard_of_it_costs_its_job_nothing(
+    store: Store, clock: StoreClock, on_lost: str
+) -> None:
+    """No janitor was there in time to return it: the one who finds the worker lost knows all the same."""
+    job, worker = submitted(store, on_lost=on_lost, max_lost=0), far(store)
+    offer(store, worker)
+    clock.advance(61)
+    (found,) = store.recover_lost(0.0)
+    assert (found.id, found.state) == (job.id, JobState.QUEUED)
+    after = record(store, job.id)
+    assert (after.state, after.losses, after.failures, after.suspects) == (JobState.QUEUED, 0, 0, 0)
+    assert kinds(store, job.id)[-1] == "given_back"
+
+
+@pytest.mark.parametrize("on_lost", ["retry", "fail", "pause"])
+def test_an_offer_whose_worker_leaves_before_it_heard_of_it_costs_its_job_nothing(store: Store, on_lost: str) -> None:
+    job, worker = submitted(store, on_lost=on_lost, max_lost=0), far(store)
+    offer(store, worker)
+    store.unregister_worker(worker.number)
+    after = record(store, job.id)
+    assert (after.state, after.losses, after.failures, after.suspects) == (JobState.QUEUED, 0, 0, 0)
+
+
+def test_a_reconciliation_that_was_long_on_its_way_takes_no_running_body_for_forgotten(store: Store) -> None:
+    """Its worker gave it up, claimed and began; what it said it held is what it held before."""
+    worker = far(store)
+    renewed = store.renew(worker.number, 60.0)
+    job = submitted(store)
+    claim, (given,) = offer(store, worker)
+    store.acknowledge(worker.number, claim, [given.ref])
+    assert store.reconcile(worker.number, renewed, []).unheld == ()
+    assert record(store, job.id).state is JobState.RUNNING
+    assert store.beat(worker.number, 60.0, []).unheld == (acknowledged(given.ref, claim),)
 
 
 def test_what_is_asked_of_several_workers_is_read_at_once(store: Store) -> None:

@@ -90,12 +90,13 @@ def test_a_deploy_that_changes_limits_and_a_claim_from_them_do_not_wait_for_each
         submitted(server, workflow=name)
     shares = everything(server)
     begun, go = threading.Event(), threading.Event()
+    changed = {"kind": "workflow", "tenant": EVERY, "concurrency": 6, "rate": None, "per_us": None, "by": BY_CODE}
 
     def deploy(t: Transaction) -> None:
-        t.run("set_code_limit", kind="workflow", name="aa", concurrency=6, rate=None, per_us=None, by=BY_CODE)
+        t.run("set_code_limit", **changed, name="aa")
         begun.set()
         assert go.wait(20)
-        t.run("set_code_limit", kind="workflow", name="zz", concurrency=6, rate=None, per_us=None, by=BY_CODE)
+        t.run("set_code_limit", **changed, name="zz")
 
     with ThreadPoolExecutor(1) as threads:
         deploying = threads.submit(server._database.write, deploy)

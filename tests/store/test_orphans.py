@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.conftest import StoreClock
+from tests.support import alerts
 from tests.support.budgets import endless
 from tests.support.builders import TENANT, a_worker, all_routes, claim_all, kinds, record, submitted
-from unstuck.janitor.alerts import AlertsDuty
 from unstuck.janitor.orphans import OrphansDuty
 from unstuck.janitor.pages import RecentNews
 from unstuck.model.job import NewJob, WorkerRecord, WorkflowRecord
@@ -195,29 +195,19 @@ def test_a_job_that_waits_long_is_reported_once_with_its_reason(
     store: Store, clock: StoreClock, heard: Heard
 ) -> None:
     first, second = submitted(store, workflow="w"), submitted(store, workflow="w")
-    asked: list[tuple[str, str]] = []
-
-    def why(tenant: str, job: str) -> tuple[str, str]:
-        asked.append((tenant, job))
-        return "no_worker", "nobody serves it"
-
-    duty = AlertsDuty(store, Times(), why)
     clock.advance(299)
-    assert duty.tick(0.0, endless()) == 0
-    clock.advance(2)
-    assert duty.tick(60.0, endless()) == 1
-    assert duty.tick(120.0, endless()) == 0
-    assert asked == [(TENANT, first.id)]
-    (said,) = heard.of("job_waits_long")
-    assert (said["job"], said["workflow"], said["code"], said["sentence"]) == (
-        first.id,
-        "w",
-        "no_worker",
-        "nobody serves it",
-    )
+    assert alerts.turn(store) == 0
+    clock.advance(alerts.A_TURN)
+    assert alerts.turn(store) == 1
+    clock.advance(alerts.A_TURN)
+    assert alerts.turn(store) == 0
+    (said,) = heard.of("alert_opened")
+    assert (said["subject"], said["rule"], said["tenant"]) == (first.id, "job_queued", TENANT)
+    assert "no live worker serves queue default" in str(said["sentence"])
     store.cancel(TENANT, first.id, "dana")
-    assert duty.tick(180.0, endless()) == 1
-    assert asked[-1] == (TENANT, second.id)
+    clock.advance(alerts.A_TURN)
+    assert alerts.turn(store) == 0
+    assert [alert.subject for alert in store.alerts()] == [second.id], "it is the same trouble"
 
 
 def test_a_job_behind_another_on_its_target_and_a_paused_one_are_reported_too(
@@ -234,8 +224,9 @@ def test_a_job_behind_another_on_its_target_and_a_paused_one_are_reported_too(
     store.ingest()
     clock.advance(301)
     assert {route.workflow for route in all_routes(store)} == {"ahead", "behind", "paused"}
-    assert AlertsDuty(store, Times(), lambda tenant, job: ("code", "sentence")).tick(0.0, endless()) == 2
-    assert {said["job"] for said in heard.of("job_waits_long")} == {behind.id, paused.id}
+    alerts.turn(store)
+    said = [str(said["subject"]) for said in heard.of("alert_opened") if said["rule"] == "job_queued"]
+    assert sorted(said) == sorted([behind.id, paused.id])
 
 
 def test_the_head_of_a_target_that_is_an_orphan_lets_the_next_one_have_its_turn(

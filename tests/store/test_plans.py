@@ -227,7 +227,7 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
 NOBODY = dict.fromkeys(("tenant", "job", "workflow", "target", "topic", "kinds", "in_queues", "in_workflows"))
 HOT += [
     ("feed_page", {"after": 20_000, "through": 20_100, "most": 100, **NOBODY}, 510),
-    ("old_news", {"kept": 1_000_000, "batch": 100, "past": 0}, 110),
+    ("old_news", {"kept": 1_000_000, "held": 1_000_000, "batch": 100, "past": 0}, 110),
     ("surplus_from", {"most": 20}, 200),
     ("surplus_news", {"tenant": "t2", "upto": 20_000, "batch": 100}, 110),
     ("free_news", {"numbers": list(range(100, 200))}, 110),
@@ -337,4 +337,4 @@ def sqlite_plans(connection: sqlite3.Connection) -> Iterator[tuple[str, list[str
 #: The index of what is on the blacklist now, beside a history that only grows.
 _ACTIVE = "unstuck_blacklist_active"
 #: They read a table on purpose: up to a ceiling, or a narrow index of it.
-WALKS = {"counts_everywhere", "routes_everywhere", "standing", "resting_since", "standing_troubles"}
+WALKS = {"counts_everywhere", "routes_everywhere", "standing", "resting_since", "standing_troubles", "chores"}

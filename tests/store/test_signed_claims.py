@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.support.builders import a_worker, claim_all, submitted
-from tests.support.signed import attach, envelope_of
+from tests.support.signing import attach, envelope_of
 from unstuck.store.port import Store
 
 
@@ -19,7 +19,7 @@ def test_a_claim_is_told_of_its_signed_jobs_alone_and_of_revoked_keys(store: Sto
     facts = store.signed_facts(worker.number, claim[0].ref.claim)
 
     [row] = facts.rows.values()
-    assert (row.priority, row.tenant, row.is_first, row.is_made) == (2, "default", True, False)
+    assert (row.priority, row.tenant, row.is_first, row.made_by) == (2, "default", True, None)
     assert facts.revoked == {"a", "b"}
     assert facts.clock is not None
     assert store.signed_facts(worker.number, "another").rows == {}

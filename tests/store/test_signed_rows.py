@@ -7,9 +7,12 @@ from collections.abc import Sequence
 import pytest
 
 from tests.conftest import StoreClock
-from tests.support.builders import TENANT, a_job, a_worker, chance, claim_all, settle
+from tests.support.builders import TENANT, a_job, a_worker, chance, claim_all, claimed, record, settle, submitted
+from tests.support.troubles import execute
 from unstuck.model.job import Alike, NewJob
 from unstuck.signing import micros
+from unstuck.store.drivers.migrations import shipped
+from unstuck.store.port import NewChild
 from unstuck.store.sql_store import SqlStore
 
 ENVELOPE = '{"version":1,"policy":"{\\"a\\":\\"ä\\\\n\\"}","signature":"AA=="}'
@@ -73,3 +76,18 @@ def test_a_row_stays_until_its_signature_has_expired(store: SqlStore, clock: Sto
     clock.advance(hours=2)
     assert store.forget_ended(60.0) == 1
     assert store.get(TENANT, signed.id) is None
+
+
+def test_what_the_engine_made_before_there_was_a_word_for_it_is_told_by_the_migration(
+    store: SqlStore, store_url: str
+) -> None:
+    parent, replay = claimed(store, a_worker(store)), submitted(store, replay_of="other")
+    child = store.spawn(NewChild(parent.ref, "c", 1, a_job()))
+    assert child is not None
+    dialect = "sqlite" if store_url.startswith("sqlite") else "postgres"
+    [migration] = [each for each in shipped(dialect) if each.name == "made_by"]
+
+    execute(store_url, migration.sql.partition("made_by TEXT")[2].partition(";")[2])
+
+    made = {job: record(store, job).made_by for job in (parent.id, replay.id, child.id)}
+    assert made == {parent.id: None, replay.id: "replay", child.id: "parent"}

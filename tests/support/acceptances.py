@@ -15,6 +15,8 @@ from tests.tiers import TIERS
 SHOWN = pytest.StashKey["dict[int, Shown]"]()
 #: Where everything is asked and seen by requests.
 HTTP = "tests/journeys/http/"
+#: Where every worker is at a distance.
+FAR = ("tests/journeys/test_remote", "tests/server/test_remote")
 _IN_NAME = re.compile(r"(?<=_)a(\d{1,2})(?=_|$)")
 _IN_TEXT = re.compile(r"\bA(\d{1,2})\b")
 
@@ -27,6 +29,8 @@ class Shown:
     databases: set[str] = field(default_factory=set)
     #: On which of them by requests alone, with roles, in two tenants.
     over_http: set[str] = field(default_factory=set)
+    #: By workers without a database: on which of them in which tiers.
+    at_a_distance: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
 
 def shown_by(items: Sequence[pytest.Item]) -> dict[int, Shown]:
@@ -39,6 +43,9 @@ def shown_by(items: Sequence[pytest.Item]) -> dict[int, Shown]:
                 found[number].databases |= _databases(item)
                 if item.nodeid.startswith(HTTP):
                     found[number].over_http |= _databases(item)
+                if _is_at_a_distance(item):
+                    for database in _databases(item):
+                        found[number].at_a_distance[database].add(tier)
     return found
 
 
@@ -50,6 +57,12 @@ def named_by(function: pytest.Function) -> set[int]:
     """By its name (`test_a17_…`, `…_a17`) or its docstring (`A17`)."""
     name = function.originalname
     return {int(number) for number in _IN_NAME.findall(name)} | named_in_text(function.obj.__doc__ or "")
+
+
+def _is_at_a_distance(item: pytest.Function) -> bool:
+    call = getattr(item, "callspec", None)
+    is_by_server = call is not None and call.params.get("road") == "server"
+    return is_by_server or item.nodeid.startswith(FAR)
 
 
 def _databases(item: pytest.Function) -> set[str]:

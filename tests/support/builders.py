@@ -69,6 +69,16 @@ def claimed(store: Store, worker: WorkerRecord, **options: Any) -> ClaimedJob:
     return attempt
 
 
+def blocked(store: Store, worker: WorkerRecord, **options: Any) -> ClaimedJob:
+    """A job that failed for good, and blocks its target since."""
+    job = submitted(store, retries=0, **options)
+    store.ingest()
+    (attempt,) = claim_all(store, worker)
+    assert attempt.id == job.id
+    settle(store, worker, attempt.ref, boom())
+    return attempt
+
+
 def begin(
     store: Store,
     worker: WorkerRecord,

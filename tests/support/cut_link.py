@@ -1,27 +1,46 @@
-"""A link between a program and a server on this machine that can be cut, and that can lose answers."""
+"""A link between a program and servers on this machine that can be cut, stand still, and lose what is said."""
 
 from __future__ import annotations
 
+import itertools
 import socket
 import threading
 from collections.abc import Callable
 from typing import Self
 
+Heard = Callable[[bytes], None]
+
 
 class CutLink:
-    """Passes bytes on in both directions. `cut` ends every connection there is; while it `is_mute`, what the server
-    says is read and thrown away, and the connection ends: the question was heard, its answer is lost. `answering` is
-    called with each piece of an answer, before it is passed on."""
+    """Passes bytes on in both directions, each connection to the next of its servers. `answering` and `asking` are
+    called with each piece of an answer or a question, before it is passed on.
 
-    def __init__(self, port: int, answering: Callable[[bytes], None] = lambda piece: None) -> None:
-        self._to = port
-        self._answering = answering
+    cut       every connection there is ends.
+    freeze    nothing passes until `thaw`, and nobody is told; what was said meanwhile arrives then, also that of
+              programs which have long given up.
+    abandon   the servers' ends of all connections end, and the programs are not told.
+    is_mute   what servers say is read and thrown away, and the connection ends: the question was heard.
+    is_deaf   the same with what is said to servers: the question was lost.
+
+    `linger`: for so many seconds a server does not notice that a program has hung up, as behind a proxy. A server
+    that hears a question and sees its end at once lets it be.
+    """
+
+    def __init__(
+        self, *ports: int, answering: Heard | None = None, asking: Heard | None = None, linger: float = 0.0
+    ) -> None:
+        self._linger = linger
+        self._is_over = threading.Event()
+        self._ports = itertools.cycle(ports)
+        self._heard = {True: answering, False: asking}
         self._door = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._door.getsockname()[1]}"
         self.is_mute = False
+        self.is_deaf = False
+        self._flows = threading.Event()
+        self._flows.set()
         self._lock = threading.Lock()
-        self._ends: set[socket.socket] = set()
-        self._all: list[socket.socket] = []
+        self._pairs: set[_Pair] = set()
         self._threads: list[threading.Thread] = []
 
     def __enter__(self) -> Self:
@@ -31,17 +50,30 @@ class CutLink:
     def __exit__(self, *_: object) -> None:
         _hang_up(self._door)
         self._door.close()
+        self._flows.set()
+        self._is_over.set()
         self.cut()
-        for thread in self._threads:
+        for thread in list(self._threads):
             thread.join(10)
-        for end in self._all:
-            end.close()
 
     def cut(self) -> None:
+        for pair in self._taken():
+            pair.hang_up()
+
+    def abandon(self) -> None:
+        for pair in self._taken():
+            pair.is_abandoned = True
+            _hang_up(pair.far)
+
+    def freeze(self) -> None:
+        self._flows.clear()
+
+    def thaw(self) -> None:
+        self._flows.set()
+
+    def _taken(self) -> list[_Pair]:
         with self._lock:
-            ends, self._ends = self._ends, set()
-        for end in ends:
-            _hang_up(end)
+            return list(self._pairs)
 
     def _begin(self, work: Callable[..., None], *args: object) -> None:
         thread = threading.Thread(target=work, args=args, daemon=True)
@@ -54,26 +86,62 @@ class CutLink:
                 near, _ = self._door.accept()
             except OSError:
                 return
-            far = socket.create_connection(("127.0.0.1", self._to))
+            try:
+                far = socket.create_connection(("127.0.0.1", next(self._ports)))
+            except OSError:
+                near.close()
+                continue
+            pair = _Pair(near, far)
             with self._lock:
-                self._ends |= {near, far}
-                self._all += [near, far]
-            self._begin(self._carry, near, far, False)
-            self._begin(self._carry, far, near, True)
+                self._pairs.add(pair)
+            self._begin(self._carry, pair, False)
+            self._begin(self._carry, pair, True)
 
-    def _carry(self, source: socket.socket, sink: socket.socket, is_answer: bool) -> None:
+    def _carry(self, pair: _Pair, is_answer: bool) -> None:
+        source, sink = (pair.far, pair.near) if is_answer else (pair.near, pair.far)
         try:
             while piece := source.recv(64 << 10):
-                if is_answer:
-                    self._answering(piece)
-                if is_answer and self.is_mute:
+                self._flows.wait()
+                if (heard := self._heard[is_answer]) is not None:
+                    heard(piece)
+                if self.is_mute if is_answer else self.is_deaf:
                     break
-                sink.sendall(piece)
+                if not pair.is_abandoned:
+                    sink.sendall(piece)
         except OSError:
             pass
-        finally:
-            _hang_up(source)
-            _hang_up(sink)
+        if not is_answer:
+            self._is_over.wait(self._linger)
+        if not (is_answer and pair.is_abandoned):
+            pair.hang_up()
+        if pair.is_last():
+            with self._lock:
+                self._pairs.discard(pair)
+
+
+class _Pair:
+    """One connection: the program's end and the server's."""
+
+    def __init__(self, near: socket.socket, far: socket.socket) -> None:
+        self.near = near
+        self.far = far
+        self.is_abandoned = False
+        self._carriers = 2
+        self._lock = threading.Lock()
+
+    def hang_up(self) -> None:
+        _hang_up(self.near)
+        _hang_up(self.far)
+
+    def is_last(self) -> bool:
+        """Of each carrier when it ends; the last one closes both ends."""
+        with self._lock:
+            self._carriers -= 1
+            if self._carriers:
+                return False
+        self.near.close()
+        self.far.close()
+        return True
 
 
 def _hang_up(end: socket.socket) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 
-from unstuck.store.database import Database, Row, T, Transaction
+from unstuck.store.database import Database, FileReach, Row, ServerReach, T, Transaction
 from unstuck.store.drivers.leaps import EVER
 from unstuck.store.drivers.postgres_call import PostgresTransaction
 from unstuck.store.drivers.postgres_session import PostgresSession
@@ -78,6 +78,12 @@ class Rehearsal:
 
     def migration_sql(self) -> str:
         return ""
+
+    def reach(self) -> FileReach | ServerReach:
+        raise NotImplementedError("nobody examines what does not last")
+
+    def fold_log(self, within: float) -> bool:
+        return True
 
     def remember(self, worker: str, boot_id: str) -> None: ...
 

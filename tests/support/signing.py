@@ -1,15 +1,20 @@
-"""Signing keys for tests, and calls to sign."""
+"""Signed jobs for tests: keys, envelopes, and what somebody with SQL does to them."""
 
 from __future__ import annotations
 
 import base64
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
+from tests.support.troubles import execute
+from unstuck.intake.signing import stored_call
+from unstuck.model.job import NewJob
 from unstuck.model.policy import Policy
 from unstuck.model.signing import Envelope
-from unstuck.signing import SigningKey, SigningKeys, StoredCall
+from unstuck.signing import SigningKey, SigningKeys, StoredCall, micros
+from unstuck.store.port import Store
 
 NOW = datetime(2026, 11, 18, 12, tzinfo=UTC)
 SECRET = bytes(range(32))
@@ -17,9 +22,35 @@ OTHER = bytes(range(1, 33))
 ALGORITHMS = ("hmac-sha256", "ed25519")
 
 
-def a_key(algorithm: str = "hmac-sha256", **facts: Any) -> SigningKey:
-    given: dict[str, Any] = {"id": "k1", "secret": SECRET, "algorithm": algorithm}
-    return SigningKey(**(given | facts))
+def a_key(id: str = "web", algorithm: Any = "hmac-sha256", **facts: Any) -> SigningKey:
+    return SigningKey(id, algorithm, **{"secret": SECRET, **facts})
+
+
+def toml(*keys: SigningKey) -> str:
+    """As a file has them."""
+    return "\n".join(map(_table, keys))
+
+
+def _table(key: SigningKey) -> str:
+    lines = ["[[key]]", f'id = "{key.id}"', f'algorithm = "{key.algorithm}"', f'tenant = "{key.tenant}"']
+    lines.append(f"purposes = {list(key.purposes)}".replace("'", '"'))
+    own = "secret" if key.algorithm == "hmac-sha256" else "private"
+    halves = ((own, key.secret), ("public", key.public))
+    lines += [f'{name} = "{base64.b64encode(half).decode()}"' for name, half in halves if half is not None]
+    lines += [f"{name} = {at.isoformat()}" for name, at in (("begin", key.begin), ("end", key.end)) if at]
+    lines += ["revoked = true"] if key.is_revoked else []
+    return "\n".join(lines)
+
+
+def write_keys(path: Path, *keys: SigningKey) -> Path:
+    """The file of these keys; at once, as an editor's rename does."""
+    new = path.with_suffix(".new")
+    new.write_text(toml(*keys))
+    new.rename(path)
+    return path
+
+
+# --- calls without a database --------------------------------------------------------------------------------------
 
 
 def a_call(**facts: Any) -> StoredCall:
@@ -44,14 +75,34 @@ def accepted(envelope: Envelope, at: datetime = NOW) -> Envelope:
     return replace(envelope, accepted_at=int(at.timestamp() * 1_000_000))
 
 
-def toml(*keys: SigningKey) -> str:
-    """As a file has them."""
-    tables = []
-    for key in keys:
-        lines = ["[[key]]", f'id = "{key.id}"', f'algorithm = "{key.algorithm}"', f'tenant = "{key.tenant}"']
-        lines.append(f"purposes = {list(key.purposes)}".replace("'", '"'))
-        own = "secret" if key.algorithm == "hmac-sha256" else "private"
-        halves = ((own, key.secret), ("public", key.public))
-        lines += [f'{name} = "{base64.b64encode(half).decode()}"' for name, half in halves if half is not None]
-        tables.append("\n".join(lines))
-    return "\n".join(tables)
+# --- jobs of a database --------------------------------------------------------------------------------------------
+
+
+def envelope_of(
+    store: Store,
+    job: NewJob,
+    key: SigningKey | None = None,
+    *,
+    policy: str = "",
+    now: datetime | None = None,
+    ago: float = 0.0,
+    life: float = 3600.0,
+    **changes: Any,
+) -> Envelope:
+    """As a door would store it, accepted so many seconds ago; `changes` are what nobody has signed."""
+    signer, at = key or a_key(), (now or store.now()) - timedelta(seconds=ago)
+    made = SigningKeys([signer]).sign(signer, stored_call(job), at, policy=policy, life=life)
+    return replace(made, **{"accepted_at": micros(at), **changes})
+
+
+def attach(url: str, *pairs: tuple[NewJob, Envelope | str | None]) -> None:
+    """Into the rows of jobs that are stored already."""
+    lines = ["BEGIN"]
+    for job, envelope in pairs:
+        text = envelope.text() if isinstance(envelope, Envelope) else envelope
+        lines.append(f"UPDATE unstuck_jobs SET signature = {literal(text)} WHERE uid = {literal(job.id)}")
+    execute(url, ";\n".join([*lines, "COMMIT"]))
+
+
+def literal(text: str | None) -> str:
+    return "NULL" if text is None else "'" + text.replace("'", "''") + "'"

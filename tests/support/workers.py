@@ -64,6 +64,8 @@ class Worker:
     process: subprocess.Popen[bytes] | Forked
     log: Path
     times: Times = field(default=COMPRESSED)
+    #: It asks a server, and not the database.
+    is_far: bool = False
 
     def terminate(self) -> None:
         self.process.send_signal(signal.SIGTERM)
@@ -126,7 +128,7 @@ def workers(url: str, folder: Path, **variables: str) -> Iterator[Any]:
                 )
             else:
                 process = warm_process().start(words, ROOT, environment, out.fileno(), out.fileno())
-        worker = Worker(name, process, log, times)
+        worker = Worker(name, process, log, times, is_far="server" in more)
         started.append(worker)
         return worker
 

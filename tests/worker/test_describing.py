@@ -34,6 +34,7 @@ def test_a_process_is_described_with_the_jobs_in_it() -> None:
         "jobs_done": 7,
         "reason": "worn",
         "running": 3,
+        "draining_for": 0.0,
         "silent_for": 2.3,
     }
     common: dict[str, Any] = {"workflow": "w", "asked": None, "grace_left": None, "stuck": False, "on": "thread"}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -12,11 +15,12 @@ from unstuck.chance import SystemChance
 from unstuck.clock import MachineClock
 from unstuck.model.errors import OutcomeUnknown, StoreUnavailable
 from unstuck.model.job import AttemptRef, ClaimedJob, WorkflowRecord
+from unstuck.model.keys import Within
 from unstuck.model.offers import is_claim_of, offered
 from unstuck.model.policy import Policy
-from unstuck.model.schedules import DeclaredSchedule
+from unstuck.model.schedules import DeclaredSchedule, ScheduleSpec
 from unstuck.model.times import Times
-from unstuck.store.port import Verdict, Wanted
+from unstuck.store.port import Grant, Verdict, Wanted
 from unstuck.worker.ledger import Ledger
 from unstuck.worker.pace import Pace
 from unstuck.worker.parts import ClaimerNeeds
@@ -36,15 +40,33 @@ class Shelf:
         self.asked: list[tuple[str, Wanted, bool]] = []
         self.acknowledged: list[AttemptRef] = []
         self.verdict = Verdict.DONE
+        #: Taken off one by one: what goes wrong with the next acknowledgement.
+        self.unanswered: list[Exception] = []
         #: Taken off one by one: what goes wrong with the next question.
         self.troubles: list[Exception] = []
         self.may_answer = threading.Event()
         self.may_answer.set()
+        self.grant = Grant()
+        self.registered: list[tuple[list[str], list[str], str | None]] = []
+        self.declared: list[list[str]] = []
+        self.refused: list[str] = []
 
     def register_workflows(
-        self, workflows: Sequence[WorkflowRecord], *, worker: int | None = None, queues: Sequence[str] = ()
+        self,
+        workflows: Sequence[WorkflowRecord],
+        *,
+        worker: int | None = None,
+        queues: Sequence[str] = (),
+        app: str | None = None,
     ) -> frozenset[str]:
+        self.registered.append(([each.name for each in workflows], list(queues), app))
         return frozenset()
+
+    def declare_schedules(
+        self, app: str, origin: str, code_version: str, declared: Sequence[DeclaredSchedule]
+    ) -> list[str]:
+        self.declared.append([each.name for each in declared])
+        return self.refused
 
     def take(self, worker: int, claim: str, wanted: Wanted, *, again: bool = False) -> list[ClaimedJob]:
         self.asked.append((claim, wanted, again))
@@ -70,6 +92,8 @@ class Shelf:
 
     def acknowledge(self, worker: int, claim: str, offers: Sequence[AttemptRef]) -> list[Verdict]:
         self.acknowledged += offers
+        if self.unanswered:
+            raise self.unanswered.pop(0)
         return [self.verdict] * len(offers)
 
 
@@ -99,14 +123,43 @@ def test_what_is_offered_is_acknowledged_and_held_under_its_own_claim() -> None:
     assert [ref.claim for ref in shelf.acknowledged] == [offered(claim)] * 2
 
 
-def test_schedules_that_it_cannot_declare_are_told(caplog: pytest.LogCaptureFixture) -> None:
-    claimer, _ = claimer_of(Shelf())
-    nightly = DeclaredSchedule("t", "nightly", "{}")
-    claimer.serve(Served.of([GREET], [], Declared("shop", "shop:app", "v1", (nightly,))))
+def schedule_of(workflow: str, tenant: str = "t") -> DeclaredSchedule:
+    return DeclaredSchedule(tenant, f"{workflow}-{tenant}", ScheduleSpec(workflow, cron="0 3 * * *").to_json())
+
+
+def test_only_what_its_key_grants_is_registered_declared_and_asked_for(caplog: pytest.LogCaptureFixture) -> None:
+    shelf = Shelf()
+    shelf.grant = Grant("t", Within(frozenset({"default", "gpu"}), frozenset({"greet", "train", "far"})))
+    claimer, _ = claimer_of(shelf)
+    train, far, other = (replace(GREET, name=name, queue=queue) for name, queue in PLACES)
+    schedules = tuple(schedule_of(*place) for place in (("greet",), ("other",), ("greet", "another"), ("far",)))
+    claimer.serve(Served.of([GREET, train, far, other], [], Declared("shop", "shop:app", "v1", schedules)))
+
+    def asked() -> bool:
+        claimer.tick()
+        return bool(shelf.asked and shelf.declared)
+
+    eventually(asked)
+    assert shelf.registered == [(["greet", "train"], ["default", "gpu"], "shop")]
+    assert shelf.declared == [["greet-t"]]
+    assert shelf.asked[0][1].workflows == ("greet", "train")
+    assert shelf.asked[0][1].queues == ("default", "gpu")
+    assert "not_granted" in caplog.text
+    assert "far, other" in caplog.text
+
+
+PLACES = (("train", "gpu"), ("far", "elsewhere"), ("other", "default"))
+
+
+def test_schedules_that_are_refused_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    shelf = Shelf()
+    shelf.refused = ["schedule nightly of app shop was not taken from its code: it is someone else's"]
+    claimer, _ = claimer_of(shelf)
+    claimer.serve(Served.of([GREET], [], Declared("shop", "shop:app", "v1", (schedule_of("greet"),))))
 
     def told() -> bool:
         claimer.tick()
-        return "schedules_not_declared" in caplog.text and "nightly" in caplog.text
+        return "schedule_refused" in caplog.text and "someone else" in caplog.text
 
     eventually(told)
 
@@ -122,6 +175,37 @@ def test_what_was_returned_before_it_was_acknowledged_is_not_held() -> None:
 
     eventually(asked)
     assert ledger.held == 0
+
+
+def test_an_acknowledgement_is_repeated_until_it_is_answered() -> None:
+    """Also when the offer may have gone back by then: the answer says whether it did."""
+    shelf = Shelf(jobs=1)
+    shelf.unanswered = [OutcomeUnknown("cut")] * 8
+    claimer, ledger = claimer_of(shelf)
+    began = time.monotonic()
+
+    def held() -> bool:
+        claimer.tick()
+        return ledger.held == 1
+
+    eventually(held)
+    assert time.monotonic() - began > 2 * TIMES.offer_ack
+    assert len(shelf.asked) == 1
+
+
+def test_a_worker_that_leaves_repeats_an_acknowledgement_no_longer_than_the_offer_stands() -> None:
+    shelf = Shelf(jobs=1)
+    shelf.unanswered = [OutcomeUnknown("cut")] * 1000
+    claimer, ledger = claimer_of(shelf)
+    eventually(lambda: claimer.tick() or shelf.acknowledged)
+    claimer.close()
+
+    def is_over() -> bool:
+        with contextlib.suppress(OutcomeUnknown):
+            claimer.tick()
+        return ledger.is_empty
+
+    eventually(is_over, timeout=5)
 
 
 def test_a_question_whose_answer_was_lost_is_asked_again_under_its_claim_id() -> None:

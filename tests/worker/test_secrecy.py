@@ -12,7 +12,13 @@ from unstuck.worker.secrecy import without_secrets
 
 
 def test_no_executor_is_started_with_what_may_hold_keys() -> None:
-    given = {"UNSTUCK_SIGNING_KEYS": "x", "unstuck_signing_keys_file": "y", "UNSTUCK_DATABASE": "d", "PATH": "p"}
+    given = {
+        "UNSTUCK_SIGNING_KEYS": "x",
+        "unstuck_signing_keys_file": "y",
+        "UNSTUCK_SEALING_KEYS": "z",
+        "UNSTUCK_DATABASE": "d",
+        "PATH": "p",
+    }
 
     assert without_secrets(given) == {"UNSTUCK_DATABASE": "d", "PATH": "p"}
 

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 from tests.support.builders import a_job, a_worker, claimed
-from tests.support.signed import a_key, call_of
+from tests.support.signing import a_key
+from unstuck.assembly import _child_signer
 from unstuck.clock import MachineClock
 from unstuck.executor.messages import ChildAnswer, RefusedMessage, Reply, SpawnMessage
-from unstuck.model.job import NewJob
+from unstuck.intake.signing import SigningDoor, stored_call
+from unstuck.model.job import NewJob, WorkflowRecord
+from unstuck.model.policy import Policy
 from unstuck.model.signing import Envelope
 from unstuck.model.waits import Child
-from unstuck.signing import SignatureRule, SigningKey, SigningKeys, signed
+from unstuck.signing import SignatureRule, SigningKey, SigningKeys
 from unstuck.store.port import NewChild, Store
 from unstuck.worker.flow_calls import FlowCallRunner
-from unstuck.worker.held_keys import HeldKeys, signer
+from unstuck.worker.held_keys import HeldKeys
 from unstuck.worker.ledger import Ledger
 from unstuck.worker.processes import FlowCall
 
@@ -49,7 +53,7 @@ def spawn(
         answered=lambda _, answer: answers.append(answer),
         revoked=lambda _: None,
         report=lambda _: None,
-        sign=signer(HeldKeys(SigningKeys(keys, required)), seen, MachineClock()),
+        sign=_child_signer(HeldKeys(SigningKeys(keys, required)), store, MachineClock()),
     )
     parent = claimed(store, a_worker(store))
     ledger.admit(parent.ref.claim, [parent], 0.0)
@@ -59,24 +63,35 @@ def spawn(
 
 
 def test_a_child_is_signed_with_what_will_be_stored(store: Store) -> None:
-    """Its time limit is its workflow's: what it says itself is not all that is signed"""
-    child = a_job(workflow="pay", target="t", priority=2, said='{"retries":3}', signature="forged")
+    """Its time limit is its workflow's: what it says itself is not all that is signed. A delay is an instant then"""
+    store.register_workflows([WorkflowRecord("pay", "v1", "default", Policy(timeout=70.0), {})])
+    child = a_job(
+        workflow="pay",
+        target="t",
+        priority=2,
+        delay=60.0,
+        said='{"retries":3}',
+        retries=3,
+        signature="forged",
+        made_by="schedule",
+    )
 
     answer, seen = spawn(store, child, [SPAWNER])
 
     [made] = seen.spawned
     assert isinstance(answer, ChildAnswer)
-    assert made.said is None
-    assert made.policy.retries == 3
+    assert (made.policy.retries, made.policy.timeout, made.made_by) == (3, 70.0, "parent")
     envelope = Envelope.of(made.signature or "")
     assert envelope is not None
     assert made.signed_until == envelope.expires_at
-    keys = SigningKeys([SPAWNER], [SignatureRule("*")])
-    call = call_of(made)
-    assert keys.problem_at_claim(call, envelope, store.now()) == "wrong_purpose"
-    assert keys.problem_at_claim(replace(call, purpose="spawn"), envelope, store.now()) is None
-    altered = replace(call, purpose="spawn", policy=made.policy.with_("x", {"retries": 4}))
-    assert keys.problem_at_claim(altered, envelope, store.now()) == "altered"
+    assert envelope.not_before is not None
+    keys, then = SigningKeys([SPAWNER], [SignatureRule("*")]), store.now() + timedelta(seconds=60)
+    call = stored_call(made)
+    assert keys.problem_at_claim(call, envelope, store.now()) == "too_early"
+    assert keys.problem_at_claim(replace(call, purpose="submit"), envelope, then) == "wrong_purpose"
+    assert keys.problem_at_claim(call, envelope, then) is None
+    altered = replace(call, policy=made.policy.with_("x", {"retries": 4}))
+    assert keys.problem_at_claim(altered, envelope, then) == "altered"
 
 
 def test_without_a_key_for_it_a_child_is_refused_where_it_must_be_signed(store: Store) -> None:
@@ -98,7 +113,7 @@ def test_elsewhere_it_is_unsigned_and_what_the_handler_says_of_signatures_is_not
 
 def test_the_newest_key_that_may_signs(store: Store) -> None:
     other = a_key("of-acme", tenant="acme", purposes=("spawn",))
-    made = signed(SigningKeys([a_key(), SPAWNER, other]), a_job(tenant="acme"), store)
+    made = SigningDoor(SigningKeys([a_key(), SPAWNER, other]), store).made(a_job(tenant="acme"), "parent")
 
     envelope = Envelope.of(made.signature or "")
     assert envelope is not None

@@ -15,22 +15,24 @@ from tests.conftest import Leap, StoreClock
 from tests.support.builders import a_job, a_worker, boom, claim_all, kinds, record, settle, submitted
 from tests.support.eventually import eventually
 from tests.support.schedules import come, fired, made
-from tests.support.signed import a_key, attach, envelope_of, literal, write_keys
-from tests.support.troubles import execute, holding
+from tests.support.signing import a_key, attach, envelope_of, literal, write_keys
+from tests.support.troubles import execute, holding, raising
 from tests.tiers import in_tiers
 from unstuck.assembly import WorkerOptions, _life_of, build_janitor
 from unstuck.chance import SystemChance
 from unstuck.clock import FakeClock, MachineClock
+from unstuck.intake.signing import SigningDoor
 from unstuck.model.errors import InvalidSettings, StoreUnavailable
 from unstuck.model.job import ClaimedJob, NewJob, WorkerRecord, WorkflowRecord
 from unstuck.model.lifecycle import JobState
+from unstuck.model.payload import MAX_PAYLOAD
 from unstuck.model.policy import Policy
-from unstuck.model.signing import Envelope
+from unstuck.model.signing import Envelope, Purpose
 from unstuck.model.times import Times
 from unstuck.signing import SignatureRule, SigningKey, SigningKeys
 from unstuck.store.drivers.connect import open_database
 from unstuck.store.drivers.leaps import Witness
-from unstuck.store.port import FeedFilter, Report, SignedFacts, Store
+from unstuck.store.port import FeedFilter, NewChild, Report, SignedFacts, Store
 from unstuck.store.sql_store import SqlStore
 from unstuck.worker.claim import Claimer
 from unstuck.worker.held_keys import HeldKeys
@@ -111,6 +113,39 @@ def test_what_a_schedule_fired_is_so_as_long_as_its_row_is_there(store: Store, c
     assert [found.id for found in desk.admitted()] == [job.id]
 
 
+def test_a_child_outlives_its_parents_row(store: Store, clock: StoreClock) -> None:
+    """It was left to run by itself, fails late, and is resumed when nobody remembers who spawned it"""
+    keys = SigningKeys([a_key(), a_key("spawner", purposes=("spawn",))])
+    desk, door = Desk(store, keys), SigningDoor(keys, store)
+    submitted(store, workflow="parent")
+    [parent] = desk.admitted()
+    child = door.made(a_job(retries=0), "parent")
+    store.spawn(NewChild(parent.ref, "c", 1, child, "leave"))
+    settle(store, desk.worker, parent.ref)
+    clock.advance(hours=2)
+    assert store.forget_ended(60.0) == 1
+    desk = Desk(store, keys)
+    [attempt] = desk.admitted()
+    settle(store, desk.worker, attempt.ref, boom())
+
+    store.resume("default", child.id, "kim")
+
+    assert [found.id for found in desk.admitted()] == [child.id]
+    assert record(store, child.id).made_by == "parent"
+
+
+@pytest.mark.parametrize(("purpose", "made_by"), [("submit", "'parent'"), ("spawn", "NULL")])
+def test_who_made_a_job_cannot_be_changed_beside_its_key(
+    store: Store, store_url: str, purpose: Purpose, made_by: str
+) -> None:
+    """It is not signed: that would make of each key one that could sign anything"""
+    job = signed(store, store_url, a_key(purposes=(purpose,)))
+    execute(store_url, f"UPDATE unstuck_jobs SET made_by = {made_by} WHERE uid = {literal(job.id)}")
+
+    assert Desk(store, a_key(purposes=(purpose,))).admitted() == []
+    refused(store, job.id, "wrong_purpose")
+
+
 def refused(store: Store, job: str, problem: str, tenant: str = "default") -> None:
     found = record(store, job, tenant)
     assert (found.state, found.error_type) == (JobState.DEAD, "SignatureInvalid"), found
@@ -138,7 +173,7 @@ def test_what_is_refused_is_dead_at_once_with_all_that_belongs_to_it(store: Stor
     refused(store, job.id, "altered")
     found = record(store, job.id)
     assert found.error_message == "what is stored is not what was signed (signing key 'web')"
-    assert not found.started
+    assert (found.started, found.started_at, found.duration_ms) == (False, None, None)
     assert kinds(store, job.id) == ["submitted", "claimed", "buried"]
     [told] = [n for n in store.notifications("default") if n.workflow == job.workflow]
     assert told.title == "Dead letters: altered"
@@ -388,6 +423,38 @@ def test_what_cannot_be_buried_at_once_is_the_settlers_and_never_goes_back(store
     assert [report.ref.job for report in desk.kept] == [ref.job for ref in settling]
     store.settle(desk.worker.number, desk.kept)
     refused(store, job.id, "altered")
+
+
+def test_a_letter_that_cannot_be_written_keeps_nobody_else_from_running(store: Store, store_url: str) -> None:
+    """Somebody's trigger raises for the letters of one workflow: its jobs never run, and all others go on"""
+    unwritable, written = signed(store, store_url, workflow="bad"), signed(store, store_url)
+    fine = [signed(store, store_url) for _ in range(3)]
+    for job in (unwritable, written):
+        execute(store_url, f"UPDATE unstuck_jobs SET payload = '[]' WHERE uid = {literal(job.id)}")
+    desk = Desk(store)
+
+    with raising(store_url, "unstuck_dead_letters", "NEW.workflow = 'bad'"):
+        assert {job.id for job in desk.admitted()} == {job.id for job in fine}
+        refused(store, written.id, "altered")
+        later = signed(store, store_url)
+        assert [job.id for job in desk.admitted()] == [later.id]
+        assert record(store, unwritable.id).state is JobState.RUNNING, "of no handler: it waits for its end"
+
+    store.settle(desk.worker.number, desk.kept)  # as the settler does, which keeps it
+    refused(store, unwritable.id, "altered")
+
+
+def test_of_large_payloads_every_byte_is_verified(store: Store, store_url: str) -> None:
+    """So large that a claim answers without them, and they are read behind its commit"""
+    text = f'{{"args":["{"x" * (MAX_PAYLOAD - 20)}"]}}'
+    fine, altered = (signed(store, store_url, payload=text) for _ in range(2))
+    change = f"""UPDATE unstuck_jobs SET payload = replace(payload, 'x"]', 'y"]') WHERE uid = {literal(altered.id)}"""
+    execute(store_url, change)
+
+    [admitted] = Desk(store).admitted()
+
+    assert (admitted.id, len(admitted.payload)) == (fine.id, len(text))
+    refused(store, altered.id, "altered")
 
 
 class Blind:

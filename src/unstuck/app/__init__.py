@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from unstuck.app.code import AppCode
 from unstuck.app.draft import name_of
+from unstuck.app.ends import EndDecorator
 from unstuck.app.engine import Engine
 from unstuck.app.face import Face
 from unstuck.app.job import Job
@@ -125,6 +126,26 @@ class App(Face):
         """Decorate what every executor process does after its last job."""
         self._code.decorated.on_stop.append(function)
         return function
+
+    # --- what runs when jobs end ------------------------------------------------------------------------------
+
+    @property
+    def on_completed(self) -> EndDecorator:
+        """Decorate what runs, as a job of its own, when a job has completed: `@app.on_completed` for every workflow,
+        `@app.on_completed(charge, "refund", queue="small")` for some. It is given an `EndedJob`, once for each
+        run."""
+        return EndDecorator(self._code, "completed")
+
+    @property
+    def on_failed(self) -> EndDecorator:
+        """The same when a job ended without success and nobody had asked for that: FAILED, TIMEOUT or DEAD, and so
+        also every one that got stuck."""
+        return EndDecorator(self._code, "failed")
+
+    @property
+    def on_stuck(self) -> EndDecorator:
+        """The same when a job was convicted of being stuck. What is decorated by `on_failed` runs then, too."""
+        return EndDecorator(self._code, "stuck")
 
     # --- its doors --------------------------------------------------------------------------------------------
 

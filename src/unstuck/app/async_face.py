@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from unstuck.app.async_nouns import (
+        AsyncAlertsNoun,
         AsyncApprovalsNoun,
         AsyncAuditNoun,
         AsyncBlacklistNoun,
         AsyncBulksNoun,
         AsyncDeadLettersNoun,
+        AsyncDeliveriesNoun,
+        AsyncDoctorNoun,
         AsyncEventsNoun,
         AsyncHealthNoun,
+        AsyncHooksNoun,
         AsyncJobsNoun,
         AsyncKeysNoun,
         AsyncLimitsNoun,
@@ -31,6 +35,8 @@ if TYPE_CHECKING:
         AsyncStatsNoun,
         AsyncTargetsNoun,
         AsyncTenantsNoun,
+        AsyncTopNoun,
+        AsyncWebhooksNoun,
         AsyncWorkersNoun,
         AsyncWorkflowsNoun,
     )
@@ -41,6 +47,13 @@ class AsyncFace:
     """A property for each noun."""
 
     _engine: AsyncEngine
+
+    @property
+    def alerts(self) -> AsyncAlertsNoun:
+        """What is wrong now, and what was; opened and closed by themselves, by rules whose numbers are settings."""
+        from unstuck.app.async_nouns import AsyncAlertsNoun
+
+        return AsyncAlertsNoun(self._engine)
 
     @property
     def approvals(self) -> AsyncApprovalsNoun:
@@ -78,6 +91,20 @@ class AsyncFace:
         return AsyncDeadLettersNoun(self._engine)
 
     @property
+    def deliveries(self) -> AsyncDeliveriesNoun:
+        """What is sent to webhooks, and what came of each try."""
+        from unstuck.app.async_nouns import AsyncDeliveriesNoun
+
+        return AsyncDeliveriesNoun(self._engine)
+
+    @property
+    def doctor(self) -> AsyncDoctorNoun:
+        """What is wrong with this installation, why that matters, and what helps."""
+        from unstuck.app.async_nouns import AsyncDoctorNoun
+
+        return AsyncDoctorNoun(self._engine)
+
+    @property
     def events(self) -> AsyncEventsNoun:
         """What happens, in the one order that every reader sees; what is published; and events sent to jobs."""
         from unstuck.app.async_nouns import AsyncEventsNoun
@@ -90,6 +117,13 @@ class AsyncFace:
         from unstuck.app.async_nouns import AsyncHealthNoun
 
         return AsyncHealthNoun(self._engine)
+
+    @property
+    def hooks(self) -> AsyncHooksNoun:
+        """Other systems' calls that start a workflow, signed by a secret that both sides know."""
+        from unstuck.app.async_nouns import AsyncHooksNoun
+
+        return AsyncHooksNoun(self._engine)
 
     @property
     def jobs(self) -> AsyncJobsNoun:
@@ -196,6 +230,20 @@ class AsyncFace:
         from unstuck.app.async_nouns import AsyncTenantsNoun
 
         return AsyncTenantsNoun(self._engine)
+
+    @property
+    def top(self) -> AsyncTopNoun:
+        """One bounded look at queues, running jobs, workers, and what needs somebody."""
+        from unstuck.app.async_nouns import AsyncTopNoun
+
+        return AsyncTopNoun(self._engine)
+
+    @property
+    def webhooks(self) -> AsyncWebhooksNoun:
+        """Events of the feed, sent to a URL as they happen, signed as Standard Webhooks says."""
+        from unstuck.app.async_nouns import AsyncWebhooksNoun
+
+        return AsyncWebhooksNoun(self._engine)
 
     @property
     def workers(self) -> AsyncWorkersNoun:

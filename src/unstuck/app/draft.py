@@ -13,6 +13,7 @@ from unstuck.executor.context import AsyncContext, AttemptContext, Context
 from unstuck.intake import templates
 from unstuck.intake.arguments import Arguments, Unresolved, context_of, encode_result
 from unstuck.intake.submit import JOB_OPTIONS, by_our_names
+from unstuck.model.ends import Follows
 from unstuck.model.errors import InvalidInput, quoted
 from unstuck.model.job import DEFAULT_QUEUE
 from unstuck.model.limits import parse_rate
@@ -25,8 +26,11 @@ if TYPE_CHECKING:
     from unstuck.app.schedules import ScheduleDraft
 
 MOST_AT_ONCE = 1_000_000
+_SEVERAL = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 LIMITS = ("concurrency", "rate", "key_concurrency", "key_rate")
 OWN = ("name", "queue", "retry_on", "target", "limit_key", "redact", "require_signature", "schedule", *LIMITS)
+#: What only a decorator of ours says.
+FOLLOWS = "follows"
 
 
 class Draft:
@@ -43,6 +47,8 @@ class Draft:
         self._limits.check(self.name, self._places["limit_key"])
         self._redact = _redact(self.name, own.pop("redact", None))
         self.require_signature = _flag(self.name, "require_signature", own.pop("require_signature", False))
+        follows = own.get(FOLLOWS)
+        self.follows = own.pop(FOLLOWS) if isinstance(follows, Follows) else None
         self.schedules = _schedules(self.name, own.pop("schedule", None))
         self._policy = by_our_names(own)
         if misplaced := sorted(self._policy.keys() & JOB_OPTIONS):
@@ -52,6 +58,8 @@ class Draft:
         Policy().with_(f"workflow {self.name}", self._policy, also=OWN)
         _check_function(self.name, function)
         self._takes_context = _takes_context(self.name, function, names)
+        if self.follows is not None:
+            _check_follower(self.name, function, self._takes_context)
         self._check_places()
         try:
             self.arguments: Arguments | None = Arguments(self.name, function, names)
@@ -87,6 +95,7 @@ class Draft:
             doc=inspect.getdoc(self.function),
             redact=self._redact,
             require_signature=self.require_signature,
+            follows=self.follows,
         )
 
     def _check_places(self) -> None:
@@ -206,6 +215,17 @@ def _takes_context(name: str, function: Any, names: Mapping[str, Any]) -> bool:
         f"workflow {name} is {what}, and its context is {kind.__name__}; write unstuck.{wanted.__name__}, whose "
         f"calls {how}"
     )
+
+
+def _check_follower(name: str, function: Any, takes_context: bool) -> None:
+    """It is given one thing, the job that ended."""
+    parameters = list(inspect.signature(function).parameters.values())[takes_context:]
+    first, needed = parameters[:1], [p for p in parameters if p.default is p.empty and p.kind not in _SEVERAL]
+    if not first or first[0].kind is first[0].KEYWORD_ONLY or len(needed) > 1:
+        raise InvalidInput(
+            f"{name} follows the ends of jobs: it takes the job that ended, and nothing else that has no default, "
+            f"like def {name}(ended: unstuck.EndedJob)"
+        )
 
 
 def _context_for(function: Any) -> type[AttemptContext]:

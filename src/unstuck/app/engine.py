@@ -23,6 +23,7 @@ from unstuck.machine import INCARNATION_TAG
 from unstuck.model.errors import SchemaMismatch
 from unstuck.model.payload import check_name, check_wording
 from unstuck.observe.lookup import Lookup
+from unstuck.sealing import Sealer
 from unstuck.signing import SigningKeys
 
 if TYPE_CHECKING:
@@ -167,9 +168,20 @@ class Engine:
         own = settings.tenant if "tenant" in settings.origins else None
         where = config.masked(settings.database)
         base = Caller(
-            self.store, self.name, own, settings.times, database=where, signing=lambda: self.signing, signs=True
+            self.store,
+            self.name,
+            own,
+            settings.times,
+            database=where,
+            signing=lambda: self.signing,
+            signs=True,
+            sealer=self._sealer,
         )
         return base.about(tenant, by)
+
+    def _sealer(self) -> Sealer:
+        """A handler's process reads no keys."""
+        return Sealer.of(None if INCARNATION_TAG in os.environ else self.config.sealing_keys)
 
     def reading(self, tenant: str) -> Reading:
         """What the handles of jobs read."""

@@ -12,13 +12,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from unstuck.app.engine import Engine
     from unstuck.app.nouns import (
+        AlertsNoun,
         ApprovalsNoun,
         AuditNoun,
         BlacklistNoun,
         BulksNoun,
         DeadLettersNoun,
+        DeliveriesNoun,
+        DoctorNoun,
         EventsNoun,
         HealthNoun,
+        HooksNoun,
         JobsNoun,
         KeysNoun,
         LimitsNoun,
@@ -34,6 +38,8 @@ if TYPE_CHECKING:
         StatsNoun,
         TargetsNoun,
         TenantsNoun,
+        TopNoun,
+        WebhooksNoun,
         WorkersNoun,
         WorkflowsNoun,
     )
@@ -43,6 +49,13 @@ class Face:
     """A property for each noun."""
 
     _engine: Engine
+
+    @property
+    def alerts(self) -> AlertsNoun:
+        """What is wrong now, and what was; opened and closed by themselves, by rules whose numbers are settings."""
+        from unstuck.app.nouns import AlertsNoun
+
+        return AlertsNoun(self._engine)
 
     @property
     def approvals(self) -> ApprovalsNoun:
@@ -80,6 +93,20 @@ class Face:
         return DeadLettersNoun(self._engine)
 
     @property
+    def deliveries(self) -> DeliveriesNoun:
+        """What is sent to webhooks, and what came of each try."""
+        from unstuck.app.nouns import DeliveriesNoun
+
+        return DeliveriesNoun(self._engine)
+
+    @property
+    def doctor(self) -> DoctorNoun:
+        """What is wrong with this installation, why that matters, and what helps."""
+        from unstuck.app.nouns import DoctorNoun
+
+        return DoctorNoun(self._engine)
+
+    @property
     def events(self) -> EventsNoun:
         """What happens, in the one order that every reader sees; what is published; and events sent to jobs."""
         from unstuck.app.nouns import EventsNoun
@@ -92,6 +119,13 @@ class Face:
         from unstuck.app.nouns import HealthNoun
 
         return HealthNoun(self._engine)
+
+    @property
+    def hooks(self) -> HooksNoun:
+        """Other systems' calls that start a workflow, signed by a secret that both sides know."""
+        from unstuck.app.nouns import HooksNoun
+
+        return HooksNoun(self._engine)
 
     @property
     def jobs(self) -> JobsNoun:
@@ -198,6 +232,20 @@ class Face:
         from unstuck.app.nouns import TenantsNoun
 
         return TenantsNoun(self._engine)
+
+    @property
+    def top(self) -> TopNoun:
+        """One bounded look at queues, running jobs, workers, and what needs somebody."""
+        from unstuck.app.nouns import TopNoun
+
+        return TopNoun(self._engine)
+
+    @property
+    def webhooks(self) -> WebhooksNoun:
+        """Events of the feed, sent to a URL as they happen, signed as Standard Webhooks says."""
+        from unstuck.app.nouns import WebhooksNoun
+
+        return WebhooksNoun(self._engine)
 
     @property
     def workers(self) -> WorkersNoun:

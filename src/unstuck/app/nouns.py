@@ -14,13 +14,17 @@ from unstuck.model.job import AfterFailure
 from unstuck.observe.lookup import State
 from unstuck.observe.stream import AsyncStream, Stream
 from unstuck.operations import (
+    alerts,
     approvals,
     audit,
     blacklist,
     bulks,
     dead_letters,
+    deliveries,
+    doctor,
     events,
     health,
+    hooks,
     jobs,
     keys,
     limits,
@@ -36,14 +40,18 @@ from unstuck.operations import (
     stats,
     targets,
     tenants,
+    top,
+    webhooks,
     workers,
     workflows,
 )
-from unstuck.operations.kinds import UNSAID, CatchUp, Cursor, Duration, Overlap, Unsaid
+from unstuck.operations.kinds import UNSAID, CatchUp, Cursor, Duration, HookOutcome, Overlap, Scheme, Unsaid
 from unstuck.store.port import SeriesPer
 from unstuck.views import Page
+from unstuck.views.alerts import AlertRuleView, AlertView
 from unstuck.views.bulks import BulkView, CountView
 from unstuck.views.dead_letters import LetterStory, LetterView, LetterWhole
+from unstuck.views.doctor import DoctorView
 from unstuck.views.flow import (
     ApprovalView,
     BranchView,
@@ -80,14 +88,94 @@ from unstuck.views.guard import (
     SettingView,
 )
 from unstuck.views.health import HealthView
+from unstuck.views.hooks import HookDeliveryView, HookDryRunView, HookView, NewHookView
 from unstuck.views.jobs import AttemptView, EventWhole, JobList, JobView, JobWhole, LogView, NewJobView, StackView
 from unstuck.views.keys import KeyView, NewKeyView, SessionView
 from unstuck.views.schedules import FiringView, ScheduleView, TicksView
 from unstuck.views.series import SeriesView
 from unstuck.views.signing import RevocationAdded, RevocationRemoved, RevocationView
 from unstuck.views.stats import StatsView, TallyView
+from unstuck.views.top import TopView
+from unstuck.views.webhooks import DeliveryDetailsView, DeliveryView, NewWebhookView, ReplayView, WebhookView
 from unstuck.views.why import WhyAnswer
 from unstuck.views.workers import OrderView, WorkerView
+
+
+class AlertsNoun(Noun):
+    """What is wrong now, and what was; opened and closed by themselves, by rules whose numbers are settings."""
+
+    __slots__ = ()
+
+    def list(
+        self,
+        *,
+        closed: bool = False,
+        rule: str | None = None,
+        after: Cursor | None = None,
+        limit: int = 50,
+        tenant: str | None = None,
+    ) -> Page[AlertView]:
+        """The open alerts, with `closed` also those that are over; the newest first. Those of the platform are
+        shown to who may see all tenants."""
+        return self._engine.ask(alerts.list_, tenant, None, closed=closed, rule=rule, after=after, limit=limit)
+
+    async def alist(
+        self,
+        *,
+        closed: bool = False,
+        rule: str | None = None,
+        after: Cursor | None = None,
+        limit: int = 50,
+        tenant: str | None = None,
+    ) -> Page[AlertView]:
+        """`list` for coroutines."""
+        return await self._engine.aask(alerts.list_, tenant, None, closed=closed, rule=rule, after=after, limit=limit)
+
+    def get(self, number: int, *, tenant: str | None = None) -> AlertView:
+        """One alert, open or over."""
+        return self._engine.ask(alerts.get, tenant, None, number)
+
+    async def aget(self, number: int, *, tenant: str | None = None) -> AlertView:
+        """`get` for coroutines."""
+        return await self._engine.aask(alerts.get, tenant, None, number)
+
+    def ack(self, number: int, *, tenant: str | None = None, by: str | None = None) -> AlertView:
+        """Take note of one, and of its notification, so that others need not. The first to do so is kept; it stays
+        open until its trouble is over."""
+        return self._engine.ask(alerts.ack, tenant, by, number)
+
+    async def aack(self, number: int, *, tenant: str | None = None, by: str | None = None) -> AlertView:
+        """`ack` for coroutines."""
+        return await self._engine.aask(alerts.ack, tenant, by, number)
+
+    def mute(
+        self, number: int, *, lasts: Duration = 3600.0, tenant: str | None = None, by: str | None = None
+    ) -> AlertView:
+        """For so long nobody is told of this trouble: not by `health`, nor by a notification or an event if it
+        ends and comes again. Others of its rule are told as ever."""
+        return self._engine.ask(alerts.mute, tenant, by, number, lasts=lasts)
+
+    async def amute(
+        self, number: int, *, lasts: Duration = 3600.0, tenant: str | None = None, by: str | None = None
+    ) -> AlertView:
+        """`mute` for coroutines."""
+        return await self._engine.aask(alerts.mute, tenant, by, number, lasts=lasts)
+
+    def unmute(self, number: int, *, tenant: str | None = None, by: str | None = None) -> AlertView:
+        """It is told again."""
+        return self._engine.ask(alerts.unmute, tenant, by, number)
+
+    async def aunmute(self, number: int, *, tenant: str | None = None, by: str | None = None) -> AlertView:
+        """`unmute` for coroutines."""
+        return await self._engine.aask(alerts.unmute, tenant, by, number)
+
+    def rules(self) -> Page[AlertRuleView]:
+        """The rules, their numbers, how many alerts of each are open, and which of them fail."""
+        return self._engine.ask(alerts.rules, None, None)
+
+    async def arules(self) -> Page[AlertRuleView]:
+        """`rules` for coroutines."""
+        return await self._engine.aask(alerts.rules, None, None)
 
 
 class ApprovalsNoun(Noun):
@@ -691,6 +779,76 @@ class DeadLettersNoun(Noun):
         return await self._engine.aask(dead_letters.discard, tenant, by, job)
 
 
+class DeliveriesNoun(Noun):
+    """What is sent to webhooks, and what came of each try."""
+
+    __slots__ = ()
+
+    def list(
+        self,
+        *,
+        webhook: str | None = None,
+        state: str | None = None,
+        job: str | None = None,
+        after: Cursor | None = None,
+        limit: int = 50,
+        tenant: str | None = None,
+    ) -> Page[DeliveryView]:
+        """What was sent, is to be sent, or was given up, the newest first; of one `webhook`, in one `state`, about
+        one `job`."""
+        return self._engine.ask(
+            deliveries.list_, tenant, None, webhook=webhook, state=state, job=job, after=after, limit=limit
+        )
+
+    async def alist(
+        self,
+        *,
+        webhook: str | None = None,
+        state: str | None = None,
+        job: str | None = None,
+        after: Cursor | None = None,
+        limit: int = 50,
+        tenant: str | None = None,
+    ) -> Page[DeliveryView]:
+        """`list` for coroutines."""
+        return await self._engine.aask(
+            deliveries.list_, tenant, None, webhook=webhook, state=state, job=job, after=after, limit=limit
+        )
+
+    def get(self, number: int, *, tenant: str | None = None) -> DeliveryDetailsView:
+        """One delivery: what is sent, and what came of each try."""
+        return self._engine.ask(deliveries.get, tenant, None, number)
+
+    async def aget(self, number: int, *, tenant: str | None = None) -> DeliveryDetailsView:
+        """`get` for coroutines."""
+        return await self._engine.aask(deliveries.get, tenant, None, number)
+
+
+class DoctorNoun(Noun):
+    """What is wrong with this installation, why that matters, and what helps."""
+
+    __slots__ = ()
+
+    def check(self, *, only: Iterable[str] = ()) -> DoctorView:
+        """What is wrong, the worst first, each with its remedy. `only`: these checks, by their names. Each is
+        bounded in time; what could not be checked is a finding too."""
+        return self._engine.ask(doctor.check, None, None, only=only)
+
+    async def acheck(self, *, only: Iterable[str] = ()) -> DoctorView:
+        """`check` for coroutines."""
+        return await self._engine.aask(doctor.check, None, None, only=only)
+
+    def fix(self, *, only: Iterable[str] = (), by: str | None = None) -> DoctorView:
+        """Mend what can be mended without a risk to anybody who works meanwhile, and say what was done: cut a long
+        write-ahead log, let the planner look at tables anew, lift marks of bodies that are gone for certain.
+        Then look once more."""
+        return self._engine.ask(doctor.fix, None, by, only=only)
+
+    async def afix(self, *, only: Iterable[str] = (), by: str | None = None) -> DoctorView:
+        """`fix` for coroutines."""
+        return await self._engine.aask(doctor.fix, None, by, only=only)
+
+
 class EventsNoun(Noun):
     """What happens, in the one order that every reader sees; what is published; and events sent to jobs."""
 
@@ -865,6 +1023,277 @@ class HealthNoun(Noun):
     ) -> HealthView:
         """`check` for coroutines."""
         return await self._engine.aask(health.check, tenant, None, need_workers=need_workers, worker=worker)
+
+
+class HooksNoun(Noun):
+    """Other systems' calls that start a workflow, signed by a secret that both sides know."""
+
+    __slots__ = ()
+
+    def list(self, *, after: Cursor | None = None, limit: int = 50, tenant: str | None = None) -> Page[HookView]:
+        """The hooks of a tenant, in the order in which they were made."""
+        return self._engine.ask(hooks.list_, tenant, None, after=after, limit=limit)
+
+    async def alist(
+        self, *, after: Cursor | None = None, limit: int = 50, tenant: str | None = None
+    ) -> Page[HookView]:
+        """`list` for coroutines."""
+        return await self._engine.aask(hooks.list_, tenant, None, after=after, limit=limit)
+
+    def get(self, hook: str, *, tenant: str | None = None) -> HookView:
+        """One hook, by its name or id: its address, what it runs, how its deliveries are signed."""
+        return self._engine.ask(hooks.get, tenant, None, hook)
+
+    async def aget(self, hook: str, *, tenant: str | None = None) -> HookView:
+        """`get` for coroutines."""
+        return await self._engine.aask(hooks.get, tenant, None, hook)
+
+    def create(
+        self,
+        name: str,
+        workflow: str,
+        *,
+        scheme: Scheme = "standard",
+        arguments: Mapping[str, Any] | None = None,
+        signature: Mapping[str, Any] | None = None,
+        secret: str | None = None,
+        queue: str | None = None,
+        priority: int = 0,
+        target: str | None = None,
+        tags: Sequence[str] = (),
+        policy: Mapping[str, Any] | None = None,
+        max_bytes: int = 1048576,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> NewHookView:
+        """Let another system start a workflow by POST to the hook's `path`. `scheme`: how it signs; `arguments`:
+        where each argument comes from, like {"repo": "body.repository.full_name"}; `secret`: left out, one is
+        made. The secret is told this once. `signature`: of the scheme hmac, which header holds what."""
+        return self._engine.ask(
+            hooks.create,
+            tenant,
+            by,
+            name,
+            workflow,
+            scheme=scheme,
+            arguments=arguments,
+            signature=signature,
+            secret=secret,
+            queue=queue,
+            priority=priority,
+            target=target,
+            tags=tags,
+            policy=policy,
+            max_bytes=max_bytes,
+        )
+
+    async def acreate(
+        self,
+        name: str,
+        workflow: str,
+        *,
+        scheme: Scheme = "standard",
+        arguments: Mapping[str, Any] | None = None,
+        signature: Mapping[str, Any] | None = None,
+        secret: str | None = None,
+        queue: str | None = None,
+        priority: int = 0,
+        target: str | None = None,
+        tags: Sequence[str] = (),
+        policy: Mapping[str, Any] | None = None,
+        max_bytes: int = 1048576,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> NewHookView:
+        """`create` for coroutines."""
+        return await self._engine.aask(
+            hooks.create,
+            tenant,
+            by,
+            name,
+            workflow,
+            scheme=scheme,
+            arguments=arguments,
+            signature=signature,
+            secret=secret,
+            queue=queue,
+            priority=priority,
+            target=target,
+            tags=tags,
+            policy=policy,
+            max_bytes=max_bytes,
+        )
+
+    def update(
+        self,
+        hook: str,
+        *,
+        workflow: str | Unsaid = UNSAID,
+        arguments: Mapping[str, Any] | Unsaid | None = UNSAID,
+        signature: Mapping[str, Any] | Unsaid | None = UNSAID,
+        queue: str | Unsaid | None = UNSAID,
+        priority: int | Unsaid = UNSAID,
+        target: str | Unsaid | None = UNSAID,
+        tags: Sequence[str] | Unsaid = UNSAID,
+        policy: Mapping[str, Any] | Unsaid | None = UNSAID,
+        max_bytes: int | Unsaid = UNSAID,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> HookView:
+        """Change a hook; what is not named stays as it stands. Its address and its secret stay, too."""
+        return self._engine.ask(
+            hooks.update,
+            tenant,
+            by,
+            hook,
+            workflow=workflow,
+            arguments=arguments,
+            signature=signature,
+            queue=queue,
+            priority=priority,
+            target=target,
+            tags=tags,
+            policy=policy,
+            max_bytes=max_bytes,
+        )
+
+    async def aupdate(
+        self,
+        hook: str,
+        *,
+        workflow: str | Unsaid = UNSAID,
+        arguments: Mapping[str, Any] | Unsaid | None = UNSAID,
+        signature: Mapping[str, Any] | Unsaid | None = UNSAID,
+        queue: str | Unsaid | None = UNSAID,
+        priority: int | Unsaid = UNSAID,
+        target: str | Unsaid | None = UNSAID,
+        tags: Sequence[str] | Unsaid = UNSAID,
+        policy: Mapping[str, Any] | Unsaid | None = UNSAID,
+        max_bytes: int | Unsaid = UNSAID,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> HookView:
+        """`update` for coroutines."""
+        return await self._engine.aask(
+            hooks.update,
+            tenant,
+            by,
+            hook,
+            workflow=workflow,
+            arguments=arguments,
+            signature=signature,
+            queue=queue,
+            priority=priority,
+            target=target,
+            tags=tags,
+            policy=policy,
+            max_bytes=max_bytes,
+        )
+
+    def rotate(
+        self,
+        hook: str,
+        *,
+        secret: str | None = None,
+        overlap: Duration = 86400.0,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> NewHookView:
+        """Give it another secret. The one before it is accepted for `overlap` more, so that its sender has time."""
+        return self._engine.ask(hooks.rotate, tenant, by, hook, secret=secret, overlap=overlap)
+
+    async def arotate(
+        self,
+        hook: str,
+        *,
+        secret: str | None = None,
+        overlap: Duration = 86400.0,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> NewHookView:
+        """`rotate` for coroutines."""
+        return await self._engine.aask(hooks.rotate, tenant, by, hook, secret=secret, overlap=overlap)
+
+    def pause(
+        self, hook: str, *, reason: str | None = None, tenant: str | None = None, by: str | None = None
+    ) -> HookView:
+        """Accept no delivery: its sender is told to come again later."""
+        return self._engine.ask(hooks.pause, tenant, by, hook, reason=reason)
+
+    async def apause(
+        self, hook: str, *, reason: str | None = None, tenant: str | None = None, by: str | None = None
+    ) -> HookView:
+        """`pause` for coroutines."""
+        return await self._engine.aask(hooks.pause, tenant, by, hook, reason=reason)
+
+    def resume(self, hook: str, *, tenant: str | None = None, by: str | None = None) -> HookView:
+        """Accept deliveries again."""
+        return self._engine.ask(hooks.resume, tenant, by, hook)
+
+    async def aresume(self, hook: str, *, tenant: str | None = None, by: str | None = None) -> HookView:
+        """`resume` for coroutines."""
+        return await self._engine.aask(hooks.resume, tenant, by, hook)
+
+    def delete(self, hook: str, *, tenant: str | None = None, by: str | None = None) -> HookView:
+        """Answer at its address no more, and forget its secret. Its jobs stay as they are."""
+        return self._engine.ask(hooks.delete, tenant, by, hook)
+
+    async def adelete(self, hook: str, *, tenant: str | None = None, by: str | None = None) -> HookView:
+        """`delete` for coroutines."""
+        return await self._engine.aask(hooks.delete, tenant, by, hook)
+
+    def deliveries(
+        self,
+        hook: str,
+        *,
+        outcome: HookOutcome | None = None,
+        after: Cursor | None = None,
+        limit: int = 50,
+        tenant: str | None = None,
+    ) -> Page[HookDeliveryView]:
+        """What was done about each delivery, the newest first: the job, or why there is none."""
+        return self._engine.ask(hooks.deliveries, tenant, None, hook, outcome=outcome, after=after, limit=limit)
+
+    async def adeliveries(
+        self,
+        hook: str,
+        *,
+        outcome: HookOutcome | None = None,
+        after: Cursor | None = None,
+        limit: int = 50,
+        tenant: str | None = None,
+    ) -> Page[HookDeliveryView]:
+        """`deliveries` for coroutines."""
+        return await self._engine.aask(
+            hooks.deliveries, tenant, None, hook, outcome=outcome, after=after, limit=limit
+        )
+
+    def dry_run(
+        self,
+        hook: str,
+        *,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        query: Mapping[str, str] | None = None,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> HookDryRunView:
+        """What would become of such a delivery: its arguments, or why it is refused. Nothing is stored. A text is
+        the body as it comes, anything else is written as JSON. A signature is verified if there is one."""
+        return self._engine.ask(hooks.dry_run, tenant, by, hook, body=body, headers=headers, query=query)
+
+    async def adry_run(
+        self,
+        hook: str,
+        *,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        query: Mapping[str, str] | None = None,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> HookDryRunView:
+        """`dry_run` for coroutines."""
+        return await self._engine.aask(hooks.dry_run, tenant, by, hook, body=body, headers=headers, query=query)
 
 
 class JobsNoun(Noun):
@@ -2337,6 +2766,285 @@ class TenantsNoun(Noun):
     async def aunlimit(self, name: str, *, by: str | None = None) -> LimitChange:
         """`unlimit` for coroutines."""
         return await self._engine.aask(tenants.unlimit, None, by, name)
+
+
+class TopNoun(Noun):
+    """One bounded look at queues, running jobs, workers, and what needs somebody."""
+
+    __slots__ = ()
+
+    def get(
+        self,
+        *,
+        queue: str | None = None,
+        workflow: str | None = None,
+        limit: int = 50,
+        health: bool = True,
+        tenant: str | None = None,
+    ) -> TopView:
+        """Queues, the longest running jobs (`limit`; of this `queue` or `workflow`), workers with their processes,
+        and what needs somebody; with `health` also what that says is wrong."""
+        return self._engine.ask(top.get, tenant, None, queue=queue, workflow=workflow, limit=limit, health=health)
+
+    async def aget(
+        self,
+        *,
+        queue: str | None = None,
+        workflow: str | None = None,
+        limit: int = 50,
+        health: bool = True,
+        tenant: str | None = None,
+    ) -> TopView:
+        """`get` for coroutines."""
+        return await self._engine.aask(
+            top.get, tenant, None, queue=queue, workflow=workflow, limit=limit, health=health
+        )
+
+
+class WebhooksNoun(Noun):
+    """Events of the feed, sent to a URL as they happen, signed as Standard Webhooks says."""
+
+    __slots__ = ()
+
+    def list(self, *, after: Cursor | None = None, limit: int = 50, tenant: str | None = None) -> Page[WebhookView]:
+        """The webhooks of a tenant, in the order in which they were made; of "*" everybody's."""
+        return self._engine.ask(webhooks.list_, tenant, None, after=after, limit=limit)
+
+    async def alist(
+        self, *, after: Cursor | None = None, limit: int = 50, tenant: str | None = None
+    ) -> Page[WebhookView]:
+        """`list` for coroutines."""
+        return await self._engine.aask(webhooks.list_, tenant, None, after=after, limit=limit)
+
+    def get(self, webhook: str, *, tenant: str | None = None) -> WebhookView:
+        """One webhook: where it goes, what is sent there, what waits, whether its receiver takes it."""
+        return self._engine.ask(webhooks.get, tenant, None, webhook)
+
+    async def aget(self, webhook: str, *, tenant: str | None = None) -> WebhookView:
+        """`get` for coroutines."""
+        return await self._engine.aask(webhooks.get, tenant, None, webhook)
+
+    def create(
+        self,
+        name: str,
+        url: str,
+        *,
+        kinds: str | Iterable[str] = (),
+        workflow: str | None = None,
+        queue: str | None = None,
+        target: str | None = None,
+        topic: str | None = None,
+        job: str | None = None,
+        secret: str | None = None,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> NewWebhookView:
+        """Send what happens from now on to a URL. `kinds` and what follows choose events, as `events.list` does;
+        left out: all. Its `secret` is told this once; left out: a new one is made."""
+        return self._engine.ask(
+            webhooks.create,
+            tenant,
+            by,
+            name,
+            url,
+            kinds=kinds,
+            workflow=workflow,
+            queue=queue,
+            target=target,
+            topic=topic,
+            job=job,
+            secret=secret,
+        )
+
+    async def acreate(
+        self,
+        name: str,
+        url: str,
+        *,
+        kinds: str | Iterable[str] = (),
+        workflow: str | None = None,
+        queue: str | None = None,
+        target: str | None = None,
+        topic: str | None = None,
+        job: str | None = None,
+        secret: str | None = None,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> NewWebhookView:
+        """`create` for coroutines."""
+        return await self._engine.aask(
+            webhooks.create,
+            tenant,
+            by,
+            name,
+            url,
+            kinds=kinds,
+            workflow=workflow,
+            queue=queue,
+            target=target,
+            topic=topic,
+            job=job,
+            secret=secret,
+        )
+
+    def update(
+        self,
+        webhook: str,
+        *,
+        url: str | Unsaid = UNSAID,
+        kinds: str | Iterable[str] | Unsaid = UNSAID,
+        workflow: str | Unsaid | None = UNSAID,
+        queue: str | Unsaid | None = UNSAID,
+        target: str | Unsaid | None = UNSAID,
+        topic: str | Unsaid | None = UNSAID,
+        job: str | Unsaid | None = UNSAID,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> WebhookView:
+        """Change where it goes, or what is sent; what is not named stays as it stands. What waits goes to the new
+        URL."""
+        return self._engine.ask(
+            webhooks.update,
+            tenant,
+            by,
+            webhook,
+            url=url,
+            kinds=kinds,
+            workflow=workflow,
+            queue=queue,
+            target=target,
+            topic=topic,
+            job=job,
+        )
+
+    async def aupdate(
+        self,
+        webhook: str,
+        *,
+        url: str | Unsaid = UNSAID,
+        kinds: str | Iterable[str] | Unsaid = UNSAID,
+        workflow: str | Unsaid | None = UNSAID,
+        queue: str | Unsaid | None = UNSAID,
+        target: str | Unsaid | None = UNSAID,
+        topic: str | Unsaid | None = UNSAID,
+        job: str | Unsaid | None = UNSAID,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> WebhookView:
+        """`update` for coroutines."""
+        return await self._engine.aask(
+            webhooks.update,
+            tenant,
+            by,
+            webhook,
+            url=url,
+            kinds=kinds,
+            workflow=workflow,
+            queue=queue,
+            target=target,
+            topic=topic,
+            job=job,
+        )
+
+    def rotate(
+        self,
+        webhook: str,
+        *,
+        overlap: Duration = 86400.0,
+        secret: str | None = None,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> NewWebhookView:
+        """A new secret; the old one signs beside it for `overlap` more, so that its receiver can change in peace.
+        It is told this once."""
+        return self._engine.ask(webhooks.rotate, tenant, by, webhook, overlap=overlap, secret=secret)
+
+    async def arotate(
+        self,
+        webhook: str,
+        *,
+        overlap: Duration = 86400.0,
+        secret: str | None = None,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> NewWebhookView:
+        """`rotate` for coroutines."""
+        return await self._engine.aask(webhooks.rotate, tenant, by, webhook, overlap=overlap, secret=secret)
+
+    def pause(
+        self, webhook: str, *, reason: str | None = None, tenant: str | None = None, by: str | None = None
+    ) -> WebhookView:
+        """Send nothing for now. What happens meanwhile waits, and is sent once it is enabled."""
+        return self._engine.ask(webhooks.pause, tenant, by, webhook, reason=reason)
+
+    async def apause(
+        self, webhook: str, *, reason: str | None = None, tenant: str | None = None, by: str | None = None
+    ) -> WebhookView:
+        """`pause` for coroutines."""
+        return await self._engine.aask(webhooks.pause, tenant, by, webhook, reason=reason)
+
+    def enable(self, webhook: str, *, tenant: str | None = None, by: str | None = None) -> WebhookView:
+        """Send again, and at once: what waits, and what happens from now on. What happened while it was disabled
+        is sent by a replay."""
+        return self._engine.ask(webhooks.enable, tenant, by, webhook)
+
+    async def aenable(self, webhook: str, *, tenant: str | None = None, by: str | None = None) -> WebhookView:
+        """`enable` for coroutines."""
+        return await self._engine.aask(webhooks.enable, tenant, by, webhook)
+
+    def disable(
+        self, webhook: str, *, reason: str | None = None, tenant: str | None = None, by: str | None = None
+    ) -> WebhookView:
+        """Send nothing any more. What waits stays; what happens from now on is not kept for it."""
+        return self._engine.ask(webhooks.disable, tenant, by, webhook, reason=reason)
+
+    async def adisable(
+        self, webhook: str, *, reason: str | None = None, tenant: str | None = None, by: str | None = None
+    ) -> WebhookView:
+        """`disable` for coroutines."""
+        return await self._engine.aask(webhooks.disable, tenant, by, webhook, reason=reason)
+
+    def test(self, webhook: str, *, tenant: str | None = None, by: str | None = None) -> DeliveryView:
+        """Send a test, signed like all others, of the kind `webhook.test`. What came of it: `deliveries.get`."""
+        return self._engine.ask(webhooks.test, tenant, by, webhook)
+
+    async def atest(self, webhook: str, *, tenant: str | None = None, by: str | None = None) -> DeliveryView:
+        """`test` for coroutines."""
+        return await self._engine.aask(webhooks.test, tenant, by, webhook)
+
+    def replay(
+        self,
+        webhook: str,
+        *,
+        since: datetime | None = None,
+        after: str | None = None,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> ReplayView:
+        """Send once more what happened since an instant, or behind a cursor of the feed: what was taken, what was
+        given up, and what was never sent because it was disabled or its filter was another. Each under the id
+        that it had. What is older than the feed is only what was sent before, 10,000 of it at a time."""
+        return self._engine.ask(webhooks.replay, tenant, by, webhook, since=since, after=after)
+
+    async def areplay(
+        self,
+        webhook: str,
+        *,
+        since: datetime | None = None,
+        after: str | None = None,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> ReplayView:
+        """`replay` for coroutines."""
+        return await self._engine.aask(webhooks.replay, tenant, by, webhook, since=since, after=after)
+
+    def delete(self, webhook: str, *, tenant: str | None = None, by: str | None = None) -> WebhookView:
+        """Send nothing there any more, and forget it with all its deliveries."""
+        return self._engine.ask(webhooks.delete, tenant, by, webhook)
+
+    async def adelete(self, webhook: str, *, tenant: str | None = None, by: str | None = None) -> WebhookView:
+        """`delete` for coroutines."""
+        return await self._engine.aask(webhooks.delete, tenant, by, webhook)
 
 
 class WorkersNoun(Noun):

@@ -42,6 +42,16 @@ COMMANDS = [
     ),
     CommandEntry("why", "why", "why a job is not running, who must act, and the command to type", "Look and act"),
     CommandEntry("stack", "stack", "where a running job is now, or where a stuck or failed one was", "Look and act"),
+    CommandEntry(
+        "webhooks",
+        "webhooks",
+        "what happens, sent to a URL: create, test, pause, replay, rotate, …",
+        "Look and act",
+    ),
+    CommandEntry("deliveries", "deliveries", "what was sent to webhooks, and what came of each try", "Look and act"),
+    CommandEntry(
+        "top", "top", "all of it live: queues, running jobs, workers, what needs you; keys to act", "Look and act"
+    ),
     CommandEntry("stats", "stats", "how many jobs are in which state", "Look and act"),
     CommandEntry(
         "series", "series", "what ended, minute by minute: how, after which wait, how long it ran", "Look and act"
@@ -49,6 +59,7 @@ COMMANDS = [
     CommandEntry("workers", "workers", "who runs jobs, in which processes; recycle and drain them", "Look and act"),
     CommandEntry("workflows", "workflows", "what can be run; pause and limit it", "Look and act"),
     CommandEntry("schedules", "schedules", "what runs by the clock: create, pause, run-now, backfill, next", "Order"),
+    CommandEntry("hooks", "hooks", "webhooks in: other systems' calls that start a workflow", "Order"),
     CommandEntry("targets", "targets", "where jobs run one at a time: whose turn it is, what blocks", "Order"),
     CommandEntry("queues", "queues", "what waits where, and who serves it; pause and limit them", "Order"),
     CommandEntry("tenants", "tenants", "whose jobs: weights, pauses and limits", "Order"),
@@ -56,6 +67,7 @@ COMMANDS = [
     CommandEntry("pauses", "pauses", "everything that somebody paused", "Order"),
     CommandEntry("blacklist", "blacklist", "workflows that are shut out: list, add, remove, history", "Guard"),
     CommandEntry("settings", "settings", "what holds for every worker at once: the breaker's threshold, …", "Guard"),
+    CommandEntry("alerts", "alerts", "what is wrong now, and was: list, show, ack, mute, rules", "Guard"),
     CommandEntry("notifications", "notifications", "news for whoever runs this", "Guard"),
     CommandEntry(
         "dead-letters",
@@ -74,6 +86,7 @@ COMMANDS = [
     ),
     CommandEntry("audit", "audit", "who did what, and when", "Guard"),
     CommandEntry("health", "health", "is everything as it should be? for people and probes", "Operate"),
+    CommandEntry("doctor", "doctor", "what is wrong with this installation, why, and what helps; --fix", "Operate"),
     CommandEntry("db", "db", "the database's schema: migrate, current, check", "Operate"),
     CommandEntry("config", "config", "the settings in effect, and where each came from", "Operate"),
     CommandEntry("bench", "bench", "measure this machine: enqueue and drain no-op jobs", "Operate"),

@@ -19,7 +19,7 @@ from unstuck import clock
 from unstuck.model.errors import UnstuckError
 
 #: Seconds for what should be over at once.
-_AT_ONCE = 5.0
+_AT_ONCE = 8.0
 
 
 def start(words: Sequence[str], environ: Mapping[str, str], **how: Any) -> subprocess.Popen[bytes]:

@@ -201,7 +201,7 @@ _STORED: dict[str, Callable[[Session, str], list[str]]] = {
     "worker": _workers,
     "names": _workers,
     "pid": _pids,
-    "workflow": lambda session, prefix: [workflow.name for workflow in session.store.workflows()],
+    "workflow": lambda session, prefix: [workflow.name for workflow in session.store.workflows(session.tenant)],
 }
 
 

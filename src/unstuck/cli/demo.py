@@ -46,8 +46,8 @@ def demo(
     processes: Annotated[int, option("--processes", "-p", help="executor processes", least=1)] = 2,
     database: options.Database = None,
 ) -> int:
-    """A worker, a server, an example app and a trickle of jobs: watch them live, and play along from another
-    terminal."""
+    """A worker, a server with its dashboard, an example app and a trickle of jobs: watch them live, and play along in
+    your browser or from another terminal."""
     url = database or _demo_file(fresh)
     # The example app asks the environment for its database, as yours would.
     os.environ["UNSTUCK_DATABASE"] = url
@@ -143,7 +143,7 @@ def _window(stage: Demo) -> None:
             picture = draw(
                 snapshot,
                 stage.watcher.news,
-                title="every job reaches a state that explains itself, whatever happens",
+                title=_title(stage.address),
                 time=_clock_text(elapsed, stage.seconds),
                 hints=_hints(stage.url, snapshot, stage.watcher.stuck, stage.address),
                 size=screen.size,
@@ -151,8 +151,14 @@ def _window(stage: Demo) -> None:
             live.update(picture, refresh=True)
 
 
+def _title(address: str | None) -> str:
+    return "every job reaches a state that explains itself" if address is None else f"in your browser: {address}"
+
+
 def _lines(stage: Demo) -> None:
     output.say(f"unstuck demo: jobs in {stage.url}")
+    if stage.address is not None:
+        output.say(f"  the dashboard, in your browser: {stage.address}")
     for hint in _hints(stage.url, None, address=stage.address):
         output.say(f"  {hint}")
     counted = -5.0

@@ -60,6 +60,13 @@ _SENTENCES = {
     NewsKind.NOTIFICATION: "notification",
     NewsKind.SIGNATURE_REFUSED: "a signature was refused",
     NewsKind.DEAD_LETTER: "is a dead letter",
+    NewsKind.ALERT_OPENED: "alert",
+    NewsKind.ALERT_CLOSED: "an alert is over",
+    NewsKind.SCHEDULE_FIRED: "a schedule fired",
+    NewsKind.SCHEDULE_NOT_FIRED: "a tick of a schedule made no job",
+    NewsKind.SCHEDULE_SILENT: "a schedule fell silent",
+    NewsKind.SCHEDULE_PAUSED: "a schedule is paused",
+    NewsKind.SCHEDULE_RESUMED: "a schedule goes on",
 }
 #: Facts that every event of a kind carries or that `jobs show` prints elsewhere.
 _UNTOLD = {"output", "stack", "result", "traceback", "duration_ms", "claim", "worker", "alone", "loss", "failure"}

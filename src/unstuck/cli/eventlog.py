@@ -35,7 +35,9 @@ SENTENCES = {
     "fenced": "job {job} ended too late: its attempt {token} is no longer this worker's, and its report was refused",
     "request_not_durable": "job {job} is told to stop ({kind}) although the database could not note it: {error}",
     "revoked": "job {job} is stopped here: another worker may own it now",
-    "job_waits_long": "job {job} ({workflow}) waits since {since}: {sentence}",
+    "alert_opened": "alert {alert} ({severity}, {rule}): {sentence}",
+    "alert_closed": "alert {alert} ({rule}: {subject}) is over",
+    "alert_rule_failed": "the alert rule {rule} failed: {error}",
     "recovered": "job {job} of lost worker {worker} recovered: {state}",
     "neighbour_gone": "worker {worker} (pid {pid}) on this host is gone: its jobs run again",
     "store.clock_leapt": "the database's clock leapt by {seconds:+,g} s: our time goes on without it",
@@ -47,9 +49,17 @@ SENTENCES = {
     "health_port": "health, readiness and metrics: {url}",
     "begins_anew": "beginning anew with a new lease",
     "worker_left": "worker {worker} has left",
+    "delivered": "webhook {webhook} took {kind} ({message})",
+    "delivery_failed": "webhook {webhook} did not take {kind} ({message}, try {tries}): {problem}",
+    "webhook_disabled": "webhook {webhook} is disabled: {why}",
 }
 #: Said all the time: only with --verbose, and to machines.
-ROUTINE = frozenset({"acquired", "beat", "job_ended", "duty_done", "claim_repeated", "unheld_given_back"})
+ROUTINE = frozenset(
+    {
+        *("acquired", "beat", "job_ended", "duty_done", "claim_repeated", "unheld_given_back"),
+        *("delivered", "tick_decided"),
+    }
+)
 #: How a worker and its processes come and go as they should.
 _LIFE = frozenset(
     {"worker_started", "imported", "shutting_down", "worker_left", "executor_draining", "executor_ended"}

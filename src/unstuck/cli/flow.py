@@ -19,6 +19,7 @@ def facts(job: JobWhole) -> list[tuple[str, str | None]]:
         ("partials", f"{job.partials:,} so far: unstuck jobs partials {job.id}" if job.partials else None),
         *((("used" if place == 0 else ""), used) for place, used in enumerate(_own(job))),
         *((("tree used" if place == 0 else ""), used) for place, used in enumerate(_trees(job))),
+        ("made by", job.made_by),
         ("parent", job.parent),
         ("children", _children(job)),
         ("replay of", job.replay_of),

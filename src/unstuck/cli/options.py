@@ -141,6 +141,22 @@ class CommonOneTenant(Common):
     tenant: OneTenant = None
 
 
+@dataclass(frozen=True)
+class CommonAnywhere(Common):
+    """The same where a server may be asked instead of the database."""
+
+    server: Annotated[
+        str | None, option("--server", metavar="URL", help="ask this server instead of the database")
+    ] = None
+    key: Annotated[
+        str | None,
+        option("--key", metavar="usk_…", help="by which it is asked; better in UNSTUCK_KEY or UNSTUCK_KEY_FILE"),
+    ] = None
+    allow_http: Annotated[
+        bool, option("--allow-http", help="send the key by http://, also to another machine; others may read it")
+    ] = False
+
+
 #: Of what takes a job's id: an id is one job's.
 Anybodys = Annotated[bool, option("--all-tenants", help="whoever's job it is")]
 

@@ -12,7 +12,7 @@ from unstuck.cli.eventlog import human_log, json_log
 from unstuck.cli.library_log import LibraryLog
 from unstuck.cli.log_writer import LogWriter
 from unstuck.cli.parser import option
-from unstuck.cli.session import prepare_database, settings_of, signing_file, signing_of
+from unstuck.cli.session import prepare_database, sealer_of, settings_of, signing_file, signing_of
 from unstuck.cli.worker import stop_when_stdin_ends, wants_json
 
 app = options.single()
@@ -53,7 +53,10 @@ def server(
     shown = masked(settings.database)
     times = settings.times
     file = signing_file(settings)
-    built = build_server(ServerOptions(settings.database, host, port, rate, times, shown, public_url, signing, file))
+    sealer = sealer_of(settings)
+    built = build_server(
+        ServerOptions(settings.database, host, port, rate, times, shown, public_url, signing, file, sealer)
+    )
     from unstuck.server.listening import address_of, listen
 
     # Who starts servers one after the other holds their socket: nobody who asks meanwhile is refused.

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from unstuck.model.job import JobRecord, WorkflowRecord
     from unstuck.observe.lookup import Lookup
     from unstuck.operations.table import Caller
+    from unstuck.sealing import Sealer
     from unstuck.signing import SigningKeys
     from unstuck.store.port import Store
     from unstuck.views.jobs import JobView, NewJobView
@@ -62,7 +63,18 @@ class Session:
         repeats = repeated(self.settings, "database")
         where = self.shown_database
         own, times, keys = self.own, self.settings.times, partial(signing_of, self.settings)
-        return Caller(self.store, _who(), own, times, database=where, repeats=repeats, signing=keys, signs=True)
+        sealer = partial(sealer_of, self.settings)
+        return Caller(
+            self.store,
+            _who(),
+            own,
+            times,
+            database=where,
+            repeats=repeats,
+            signing=keys,
+            signs=True,
+            sealer=sealer,
+        )
 
     @cached_property
     def lookup(self) -> Lookup:
@@ -259,8 +271,8 @@ def told_by(app: str, limit: float, meanwhile: Callable[[], object] = lambda: No
 
 
 def without_keys(environ: Mapping[str, str]) -> dict[str, str]:
-    """For a process that imports user code: that has no business with signing keys."""
-    return {name: value for name, value in environ.items() if name != "UNSTUCK_SIGNING_KEYS"}
+    """For a process that imports user code: that has no business with signing keys, nor with those that seal."""
+    return {n: value for n, value in environ.items() if n not in ("UNSTUCK_SIGNING_KEYS", "UNSTUCK_SEALING_KEYS")}
 
 
 def question(app: str) -> list[str]:
@@ -289,6 +301,13 @@ def signing_of(settings: Settings) -> SigningKeys:
     from unstuck.signing import SigningKeys
 
     return SigningKeys.of(settings.signing_keys, settings.require_signature)
+
+
+def sealer_of(settings: Settings) -> Sealer:
+    """InvalidSettings if the sealing keys cannot be read."""
+    from unstuck.sealing import Sealer
+
+    return Sealer.of(settings.sealing_keys)
 
 
 def signing_file(settings: Settings) -> str | None:

@@ -56,7 +56,9 @@ def get(name: Name, *, common: options.CommonPlatform) -> None:
 @app.command("set")
 def set_(
     name: Name,
-    value: Annotated[str | None, Argument(metavar="VALUE", help="a number, true or false, or none")] = None,
+    value: Annotated[
+        str | None, Argument(metavar="VALUE", help="a number, true or false, a list with commas, or none")
+    ] = None,
     default: Annotated[bool, option("--default", help="the default again")] = False,
     by: options.By = None,
     *,
@@ -75,6 +77,8 @@ def set_(
 
 
 def shown(value: Any) -> str:
-    if value is None:
+    if value is None or value == []:
         return "none"
+    if isinstance(value, list):
+        return ", ".join(value)
     return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)

@@ -45,10 +45,13 @@ class StopSignals:
         with suppress(OSError):  # full: it ends anyway; closed: nobody waits any more
             os.write(self._mouth, b"\0")
 
-    def wait(self, seconds: float) -> None:
-        if select.select([self._ear], [], [], seconds)[0]:
+    def wait(self, seconds: float, *others: int) -> bool:
+        """Also until there is something to read in one of the others: whether there is."""
+        heard = select.select([self._ear, *others], [], [], seconds)[0]
+        if self._ear in heard:
             with suppress(BlockingIOError):
                 os.read(self._ear, 4096)
+        return any(other in heard for other in others)
 
     def _count(self, number: int, frame: FrameType | None) -> None:
         self.asked += 1

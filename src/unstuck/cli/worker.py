@@ -14,7 +14,15 @@ from unstuck.cli import options, output
 from unstuck.cli.companion import heard
 from unstuck.cli.log_writer import LogWriter
 from unstuck.cli.parser import Argument, option
-from unstuck.cli.session import is_postgres, prepare_database, settings_of, signing_file, signing_of, told_by
+from unstuck.cli.session import (
+    is_postgres,
+    prepare_database,
+    sealer_of,
+    settings_of,
+    signing_file,
+    signing_of,
+    told_by,
+)
 from unstuck.model.errors import InvalidInput, InvalidSettings, SchemaMismatch, StoreError, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -196,6 +204,7 @@ def _chosen(settings: Settings, flags: WorkerFlags) -> WorkerOptions:
         log_json=wants_json(settings.log_format),
         signing=signing_of(settings),
         signing_file=signing_file(settings),
+        sealer=sealer_of(settings),
         server=flags.server,
         key=_key(flags),
         ca=flags.ca,

@@ -72,7 +72,9 @@ def _print_worker(worker: WorkerView, now: datetime, *, is_first: bool) -> None:
     queues = ", ".join(worker.queues) or "every queue of its workflows"
     output.say(f"  pid {worker.pid} on {worker.host}, code {version}, serves {queues}")
     if worker.key is not None:
-        output.say(f"  at a distance, by the key {worker.key} from {worker.address}")
+        through = f" through {worker.server}" if worker.server else ""
+        polled = f", last poll {output.age(worker.polled_at, now)}" if worker.polled_at else ""
+        output.say(f"  at a distance, by the key {worker.key} from {worker.address}{through}{polled}")
     output.say(f"  started {output.age(worker.started_at, now)}, last beat {output.age(worker.heartbeat_at, now)}")
     if mode := worker.info.get("mode"):
         why = worker.info.get("mode_reason")

@@ -41,7 +41,7 @@ class Transport:
     certificates to trust instead of the machine's own."""
 
     def __init__(self, address: str, key: ApiKey | None, ca: str | None = None) -> None:
-        self._address = address
+        self.address = address
         self._key = key
         self._ca = ca
         #: By process. A parent's is kept and never touched: closing it would end the parent's connections.
@@ -51,7 +51,7 @@ class Transport:
 
     def send(self, sending: Sending) -> Heard:
         try:
-            with self._client().stream(**_request(self._address, self._key, sending)) as response:
+            with self._client().stream(**_request(self.address, self._key, sending)) as response:
                 read = bytearray()
                 for piece in response.iter_bytes():
                     _take(read, piece)
@@ -63,7 +63,7 @@ class Transport:
         if (client := self._clients.get(os.getpid())) is not None:
             return client
         with _certificates_read(self._ca):
-            made = httpx2.Client(**_options(self._address, self._ca))
+            made = httpx2.Client(**_options(self.address, self._ca))
         kept = self._clients.setdefault(os.getpid(), made)
         if kept is not made:  # another thread was faster
             made.close()

@@ -33,6 +33,7 @@ from unstuck.model.errors import (
 from unstuck.model.job import AttemptRef, ClaimedJob, WorkerRecord, WorkflowRecord
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.news import Publication
+from unstuck.model.schedules import DeclaredSchedule
 from unstuck.model.waits import Child, Journal, Spent
 from unstuck.operations.routes import PREFIX
 from unstuck.store.port import (
@@ -40,6 +41,7 @@ from unstuck.store.port import (
     AttemptOutput,
     Beat,
     ControlNews,
+    Grant,
     NewChild,
     NewStep,
     NewWorker,
@@ -59,6 +61,8 @@ S = TypeVar("S")
 #: Seconds for which the control poll waits at the server, and rests after one that failed.
 CONTROL_WAIT = 25.0
 _REST = 1.0
+#: And the first one after that: what is asked may have changed, and nobody has told for a while.
+_WAIT_AFTER_FAILURE = 1.0
 #: Verbs that change nothing: a lost answer leaves nothing unknown.
 _READS = frozenset({"", "probe", "now", "journal", "gather", "control"})
 #: Bytes of reports in one request, before they are escaped.
@@ -81,6 +85,13 @@ class RemoteWorkerPort:
         self._heard_at = clock.boot()
         self._closed = threading.Event()
         self._control: threading.Thread | None = None
+        self._protocol = wire.PROTOCOL
+        self._grant = Grant()
+        #: Why its key works no more, once that is known for sure; and who is told of it.
+        self._refusal: str | None = None
+        self._told: Callable[[], None] = lambda: None
+        #: Whether the server holds signing keys, as it said last.
+        self.verifies = False
 
     # --- one request ------------------------------------------------------------------------------------------------
 
@@ -92,6 +103,7 @@ class RemoteWorkerPort:
                 f"{self._address} is unstuck {found.version} and speaks version {found.protocol} of the workers' "
                 f"protocol, this worker version {wire.PROTOCOL}; they may be one apart: update the older one"
             )
+        self.verifies = found.verifies
         return found
 
     def _ask(self, name: str, body: Any, answer: type[T] | Any, *, waiting: float = 0.0) -> T:
@@ -133,6 +145,7 @@ class RemoteWorkerPort:
             "register", wire.RegisterBody(wire.PROTOCOL, worker), wire.RegisterAnswer
         )
         self._number, self._heard_at = answer.worker.number, self._clock.boot()
+        self._protocol, self._grant = answer.protocol, answer.grant
         if self._control is None:
             self._control = threading.Thread(target=self._listen, name="unstuck-control", daemon=True)
             self._control.start()
@@ -141,14 +154,29 @@ class RemoteWorkerPort:
     def renew(
         self, worker: int, lease: float, *, state: str = "active", info: Mapping[str, Any] | None = None
     ) -> Beat:
+        if self._refusal is not None:
+            return Beat(alive=False)
         verb = wire.verbs()["renew"]
-        body = verb.body(**self._self, lease=lease, state=state, info=info)
+        body = verb.body(**self._self, lease=lease, state=state, info=info and {**info, **self._polls})
         try:
             found: Beat = self._ask("renew", body, verb.answer)
             return found
         except (Unauthenticated, NotPermitted) as error:
-            emit("key_refused", level=logging.ERROR, server=self._address, error=str(error))
+            self._note_refusal(error)
             return Beat(alive=False)
+
+    @property
+    def _polls(self) -> dict[str, Any]:
+        return {"polled_ago": round(self._clock.boot() - self._heard_at, 1)}
+
+    def when_refused(self, call: Callable[[], None]) -> None:
+        """Called on a thread of ours, once its key works no more: the next beat ends the lease."""
+        self._told = call
+
+    def _note_refusal(self, error: UnstuckError) -> None:
+        if self._refusal is None:
+            self._refusal = str(error) or repr(error)
+            emit("key_refused", level=logging.ERROR, server=self._address, error=self._refusal)
 
     def reconcile(
         self,
@@ -212,12 +240,33 @@ class RemoteWorkerPort:
 
     # --- jobs -------------------------------------------------------------------------------------------------------
 
+    @property
+    def grant(self) -> Grant:
+        return self._grant
+
     def register_workflows(
-        self, workflows: Sequence[WorkflowRecord], *, worker: int | None = None, queues: Sequence[str] = ()
+        self,
+        workflows: Sequence[WorkflowRecord],
+        *,
+        worker: int | None = None,
+        queues: Sequence[str] = (),
+        app: str | None = None,
     ) -> frozenset[str]:
-        body = wire.WorkflowsBody(**self._self, workflows=tuple(workflows), queues=tuple(queues))
+        told = app if self._protocol >= wire.DECLARES else None
+        body = wire.WorkflowsBody(**self._self, workflows=tuple(workflows), queues=tuple(queues), app=told)
         answer: wire.WorkflowsAnswer = self._ask("workflows", body, wire.WorkflowsAnswer)
         return answer.held
+
+    def declare_schedules(
+        self, app: str, origin: str, code_version: str, declared: Sequence[DeclaredSchedule]
+    ) -> list[str]:
+        if self._protocol < wire.DECLARES:
+            return [f"{self._address} is older than this worker, and takes no schedules from it"] if declared else []
+        body = wire.DeclareBody(
+            **self._self, app=app, origin=origin, code_version=code_version, declared=tuple(declared)
+        )
+        answer: wire.DeclareAnswer = self._ask("declare", body, wire.DeclareAnswer)
+        return list(answer.refused)
 
     def take(self, worker: int, claim: str, wanted: Wanted, *, again: bool = False) -> list[ClaimedJob]:
         body = wire.TakeBody(**self._self, claim=claim, wanted=wanted, again=again)
@@ -316,16 +365,35 @@ class RemoteWorkerPort:
         return self._news
 
     def _listen(self) -> None:
-        seen = ""
+        seen, wait = "", CONTROL_WAIT
         while not self._closed.is_set():
-            body = wire.ControlBody(**self._self, seen=seen, wait=CONTROL_WAIT)
+            body = wire.ControlBody(**self._self, seen=seen, wait=wait)
             try:
-                answer: wire.ControlAnswer = self._ask("control", body, wire.ControlAnswer, waiting=CONTROL_WAIT)
+                answer: wire.ControlAnswer = self._ask("control", body, wire.ControlAnswer, waiting=wait)
+                wait = CONTROL_WAIT
+            except (Unauthenticated, NotPermitted):
+                if self._is_refused():
+                    self._told()
+                    return
+                wait = _WAIT_AFTER_FAILURE
+                self._clock.wait(self._closed, _REST)
             except Exception:
                 # The beat decides what that means, and the other roles say it.
+                wait = _WAIT_AFTER_FAILURE
                 self._clock.wait(self._closed, _REST)
-                continue
-            seen, self._news, self._heard_at = answer.seen, answer.news, self._clock.boot()
+            else:
+                seen, self._news, self._heard_at = answer.seen, answer.news, self._clock.boot()
+
+    def _is_refused(self) -> bool:
+        """Asked once more: a server that cannot look the key up for a while ends its polls too."""
+        try:
+            self.hello()
+        except (Unauthenticated, NotPermitted) as error:
+            self._note_refusal(error)
+            return True
+        except Exception:
+            return False
+        return False
 
 
 def _away(error: UnstuckError) -> StoreUnavailable:

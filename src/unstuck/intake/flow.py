@@ -180,6 +180,7 @@ class FlowVerbs:
             limit_key=record.limit_key,
             replay_of=record.id,
             replay_by=who,
+            made_by="replay",
             span=_last_span(record),
         )
 

@@ -151,8 +151,7 @@ class ScheduleVerbs:
         schedule = firing.schedule
         spec = schedule.spec if firing.overlap is None else replace(schedule.spec, overlap=firing.overlap)
         job = job_of(self._store, self._tenant, schedule.name, spec, firing.tick, self._max_timeout)
-        [job] = self._door.signed([job], "spawn")
-        whole = replace(firing, job=job)
+        whole = replace(firing, job=self._door.made(job, "schedule"))
         try:
             return self._store.fire(whole)
         except OutcomeUnknown:  # under the same key: a second one finds the first
@@ -225,9 +224,9 @@ def job_of(
     known: RoutedWorkflow | None = None,
 ) -> NewJob:
     """Checked as any submit is: by the row of its workflow, or by the code itself (`known`)."""
-    workflow = known or store.workflow(spec.workflow)
+    workflow = known or store.workflow(spec.workflow, tenant)
     if workflow is None:
-        raise UnknownWorkflowName(spec.workflow, {each.name for each in store.workflows()})
+        raise UnknownWorkflowName(spec.workflow, {each.name for each in store.workflows(tenant)})
     kwargs = dict(spec.kwargs)
     if spec.tick_as is not None:
         kwargs[spec.tick_as] = tick.astimezone(UTC).isoformat()

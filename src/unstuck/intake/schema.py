@@ -35,6 +35,31 @@ def pack(workflow: str, schema: Mapping[str, Any], args: Sequence[Any], kwargs: 
     return encode({"args": list(args), "kwargs": dict(kwargs)}, f"the arguments of {workflow}")
 
 
+def misfit_of(name: str, value: Any, schema: Mapping[str, Any]) -> str | None:
+    """Why a value does not fit the parameter of this name, or None."""
+    return _misfit(value, rule_of(name, schema), schema)
+
+
+def rule_of(name: str, schema: Mapping[str, Any]) -> Any:
+    """What is demanded of the parameter of this name; of one that has none of its own, what is demanded of others."""
+    other = schema.get("additionalProperties")
+    return schema.get("properties", {}).get(name, other if isinstance(other, dict) else {})
+
+
+def types_of(rule: Any, root: Mapping[str, Any], depth: int = 0) -> frozenset[str]:
+    """The JSON types that fit a rule; none: any may."""
+    if not isinstance(rule, dict) or depth > 20:
+        return frozenset()
+    if reference := rule.get("$ref"):
+        return types_of(root.get("$defs", {}).get(str(reference).rpartition("/")[2]), root, depth + 1)
+    if "anyOf" in rule:
+        several = [types_of(choice, root, depth + 1) for choice in rule["anyOf"]]
+        return frozenset().union(*several) if all(several) else frozenset()
+    wanted = rule.get("type")
+    names = [wanted] if isinstance(wanted, str) else list(wanted or ())
+    return frozenset([*names, "number"] if rule.get("format") == "decimal" else names)
+
+
 def _bind_problems(schema: Mapping[str, Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[str]:
     positional = schema.get("x-positional", [])
     given = positional[: len(args)]
@@ -51,14 +76,11 @@ def _bind_problems(schema: Mapping[str, Any], args: Sequence[Any], kwargs: Mappi
 
 def _value_problems(schema: Mapping[str, Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[str]:
     positional = schema.get("x-positional", [])
-    properties = schema.get("properties", {})
-    other = schema.get("additionalProperties")
     named = [*zip(positional, args, strict=False), *kwargs.items()]
     found = [
         problem
         for name, value in named
-        if (problem := _misfit(value, properties.get(name, other if isinstance(other, dict) else {}), schema))
-        and (problem := f"{name}: {problem}")
+        if (problem := misfit_of(name, value, schema)) and (problem := f"{name}: {problem}")
     ]
     more = schema.get("x-more", {})
     return found + [p for value in args[len(positional) :] if (p := _misfit(value, more, schema))]

@@ -16,9 +16,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from unstuck.model.errors import SignatureRefused, StoreError
-from unstuck.model.job import Alike, JobRecord, NewJob
+from unstuck.model.job import Alike, JobRecord, Maker, NewJob, made
 from unstuck.model.policy import Timeout, said
-from unstuck.model.signing import PURPOSES, Envelope, Purpose, SignatureProblem
+from unstuck.model.signing import Envelope, SignatureProblem, purpose_of
 from unstuck.signing import SigningKey, SigningKeys, StoredCall, micros
 from unstuck.store.port import Store
 
@@ -32,18 +32,24 @@ class SigningDoor:
         #: The last pattern that was signed, and what was signed in its place: the store knows patterns by identity.
         self._known: tuple[NewJob, Timeout, NewJob] | None = None
 
-    def signed(self, jobs: Sequence[NewJob], purpose: Purpose = "submit") -> Sequence[NewJob]:
+    def signed(self, jobs: Sequence[NewJob]) -> Sequence[NewJob]:
         """As they may be stored: signed, if there is a key for it. SignatureRefused where they must be and cannot."""
         if not self._keys or not jobs:
             return jobs
         now = self._store.likely_now()
         if isinstance(jobs, Alike):
-            return self._alike(jobs, self._signer(jobs.pattern, purpose, now), now)
+            return self._alike(jobs, self._signer(jobs.pattern, now), now)
         found: list[NewJob] = []
         for job in jobs:
-            key = None if job.signature is not None else self._signer(job, purpose, now)
+            key = None if job.signature is not None else self._signer(job, now)
             found += [job] if key is None else self._signed_one(key, job, now)
         return found
+
+    def made(self, job: NewJob, by: Maker) -> NewJob:
+        """One that the engine makes by itself, as it may be stored: signed by a key of the purpose spawn, if there is
+        one. SignatureRefused where it must be signed and there is none."""
+        [signed] = self.signed([made(job, by)])
+        return signed
 
     def check_unsigned(self, job: NewJob) -> None:
         """Of one that comes without a signature, and that is not to be signed here."""
@@ -55,8 +61,8 @@ class SigningDoor:
         verifies it, or nobody asks for signatures."""
         job, now = self._pinned(job, None), self._store.likely_now()
         if self._keys:
-            revoked = self._store.revoked_signing_keys()
-            if (problem := self._keys.problem_at_door(stored_call(job), envelope, now, revoked)) is not None:
+            call, revoked = stored_call(job), revoked_keys(self._store)
+            if (problem := self._keys.problem_at_door(call, envelope, now, revoked)) is not None:
                 raise refusal(problem, job, envelope)
         text = replace(envelope, accepted_at=micros(now)).text()
         return replace(job, signature=text, signed_until=envelope.expires_at)
@@ -70,25 +76,23 @@ class SigningDoor:
             found, now = Envelope.of(original.signature), self._store.likely_now()
             if found is None:
                 raise refusal(SignatureProblem.UNREADABLE, job)
-            call = replace(stored_call(job), job=original.id, policy=original.policy)
-            revoked = self._store.revoked_signing_keys()
-            # It may be a child, or a replay itself.
-            calls = [replace(call, purpose=purpose) for purpose in PURPOSES]
-            problems = [self._keys.problem_at_claim(each, found, now, revoked) for each in calls]
-            if None not in problems:
-                other = (problem for problem in problems if problem is not SignatureProblem.WRONG_PURPOSE)
-                raise refusal(next(other, None) or SignatureProblem.WRONG_PURPOSE, job, found)
-        elif self._keys.requires(job.tenant, job.queue, job.workflow):
-            raise refusal(SignatureProblem.MISSING, job)
-        [signed] = self.signed([job], "spawn")
-        return signed
+            purpose = purpose_of(original.made_by)
+            call = replace(stored_call(job), job=original.id, policy=original.policy, purpose=purpose)
+            problem = self._keys.problem_at_claim(call, found, now, revoked_keys(self._store))
+            if problem is not None:
+                raise refusal(problem, job, found)
+        else:
+            self.check_unsigned(job)
+        return self.made(job, "replay")
 
     # --- how ----------------------------------------------------------------------------------------------------
 
-    def _signer(self, job: NewJob, purpose: Purpose, now: datetime) -> SigningKey | None:
+    def _signer(self, job: NewJob, now: datetime) -> SigningKey | None:
+        purpose = purpose_of(job.made_by)
         key = self._keys.signer(job.tenant, purpose, now)
-        if key is None:
-            self.check_unsigned(job)
+        if key is None and self._keys.requires(job.tenant, job.queue, job.workflow):
+            lacking = f"no key here has the purpose {purpose} for tenant {job.tenant}"
+            raise refusal(SignatureProblem.MISSING, job, lacking=lacking)
         return key
 
     def _alike(self, jobs: Alike, key: SigningKey | None, now: datetime) -> Sequence[NewJob]:
@@ -126,13 +130,8 @@ class SigningDoor:
 
     def _timeout(self, job: NewJob) -> Timeout:
         """As it will be stored."""
-        if job.said is None:
-            return job.policy.timeout
-        if "timeout" in (own := json.loads(job.said)):
-            chosen: Timeout = own["timeout"]
-            return chosen
-        row = self._store.workflow(job.workflow)
-        return job.policy.timeout if row is None else row.policy.timeout
+        own: dict[str, Any] = {} if job.said is None else json.loads(job.said)
+        return own["timeout"] if "timeout" in own else self._store.policy_of(job).timeout
 
 
 def stored_call(job: NewJob) -> StoredCall:
@@ -145,7 +144,7 @@ def stored_call(job: NewJob) -> StoredCall:
         priority=job.priority,
         payload=job.payload,
         policy=job.policy,
-        purpose="submit" if job.replay_of is None else "spawn",
+        purpose=purpose_of(job.made_by),
         not_before=None if job.start_at is None else micros(job.start_at),
     )
 
@@ -155,7 +154,14 @@ def policy_text(job: NewJob) -> str:
     return job.policy.to_json() if job.said is None else job.said
 
 
-def refusal(problem: SignatureProblem, job: NewJob, envelope: Envelope | None = None) -> SignatureRefused:
+def revoked_keys(store: Store) -> frozenset[str]:
+    """The ids of those that the database revokes."""
+    return frozenset(each.key for each in store.revoked_signers())
+
+
+def refusal(
+    problem: SignatureProblem, job: NewJob, envelope: Envelope | None = None, *, lacking: str | None = None
+) -> SignatureRefused:
     checked: dict[str, Any] = {
         "tenant": job.tenant,
         "workflow": job.workflow,
@@ -167,7 +173,8 @@ def refusal(problem: SignatureProblem, job: NewJob, envelope: Envelope | None = 
     }
     if envelope is not None:
         checked |= {"key": envelope.key, "not_before": envelope.not_before, "expires_at": envelope.expires_at}
-    return SignatureRefused(problem.value, problem.sentence, job.id or None, checked)
+    sentence = problem.sentence if lacking is None else f"{problem.sentence}; {lacking}"
+    return SignatureRefused(problem.value, sentence, job.id or None, checked)
 
 
 def tell_refused(store: Store, error: SignatureRefused, by: str) -> None:

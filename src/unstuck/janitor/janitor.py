@@ -7,7 +7,7 @@ off too can renew and settle what they had finished.
 A turn is bounded by time. A duty that was not done by then has its next turn at once, but behind the others. After
 each turn of another duty the sweeps have theirs, if they are due: no backlog keeps the rescue of lost jobs waiting
 for more than a turn. Duties of one round that rest alike end their rest together: an idle worker wakes up once for
-all of them.
+all of them, and one question tells which of them would find nothing.
 """
 
 from __future__ import annotations
@@ -29,8 +29,14 @@ from unstuck.telemetry import emit
 _LONGEST_REST = 60.0
 #: A duty that is called again and again is not done more often than this.
 _CALLED_EVERY = 0.1
+#: How long an answer to who would find nothing is believed.
+_IDLE_FOR = 1.0
 #: In a sweep's time five turns fit: the rescue, which is due once in a sweep, is late by a fifth of it at most.
 _TURNS = 5
+
+
+def nobody_idles() -> frozenset[str]:
+    return frozenset()
 
 
 class Duty(Protocol):
@@ -64,7 +70,8 @@ class DutyTurn:
 
 
 class Janitor:
-    """`sweeps` take jobs from owners that look lost, `keeping` is all the rest; `probe` asks a harmless question."""
+    """`sweeps` take jobs from owners that look lost, `keeping` is all the rest; `probe` asks a harmless question,
+    `idle_duties` which of the rest would find nothing."""
 
     def __init__(
         self,
@@ -75,8 +82,12 @@ class Janitor:
         *,
         sweeps: Sequence[Duty],
         keeping: Sequence[Duty],
+        idle_duties: Callable[[], frozenset[str]] = nobody_idles,
     ) -> None:
         self._probe = probe
+        self._idle_duties = idle_duties
+        self._idle: frozenset[str] = frozenset()
+        self._asked_at = float("-inf")
         self._times = times
         self._clock = clock
         self._chance = chance
@@ -130,7 +141,7 @@ class Janitor:
         self._began, self._fraction = self._clock.boot(), self._chance.fraction()
         self._sweep(alive)
         for turn in self._keeping:
-            if not self._is_cut_off and self._take_if_due(turn, alive):
+            if not self._is_cut_off and not self._rest_if_idle(turn) and self._take_if_due(turn, alive):
                 self._sweep(alive)
         return max(0.01, min(turn.next_at for turn in self._turns) - self._clock.boot())
 
@@ -138,6 +149,26 @@ class Janitor:
         for turn in self._sweeps:
             if not self._is_cut_off:
                 self._take_if_due(turn, alive)
+
+    def _rest_if_idle(self, turn: DutyTurn) -> bool:
+        """Whether it is due and would find nothing. Not of one that was called for, that fails, or that has not had
+        a turn yet, in which it learns where to begin."""
+        now = self._clock.boot()
+        has_begun = turn.taken_at > float("-inf") and turn.trouble is None and turn.called_at > now
+        if turn.due_at > now or not has_begun or turn.duty.name not in self._who_idles(now):
+            return False
+        turn.due_at = self._after_rest(turn.duty.every)
+        return True
+
+    def _who_idles(self, now: float) -> frozenset[str]:
+        """The question reads the tables of many: where one of them is in trouble, each duty finds out for itself."""
+        if now - self._asked_at >= _IDLE_FOR:
+            try:
+                self._idle = self._idle_duties()
+            except Exception:
+                self._idle = frozenset()
+            self._asked_at = now
+        return self._idle
 
     def _take_if_due(self, turn: DutyTurn, alive: Callable[[], None]) -> bool:
         is_due = turn.next_at <= self._clock.boot()

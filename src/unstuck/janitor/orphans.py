@@ -27,23 +27,30 @@ _ROUNDS = 20
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the workers whose lease holds say they can run, and from which queues they take it."""
+    """What the workers whose lease holds say they can run, of whose jobs (None: everybody's), and from which queues
+    they take it."""
 
-    workflows: frozenset[str]
-    served: frozenset[tuple[str, str]]
+    workflows: frozenset[tuple[str | None, str]]
+    served: frozenset[tuple[str | None, str, str]]
 
     @classmethod
     def of(cls, workers: Iterable[WorkerRecord]) -> Known:
         live = [w for w in workers if w.state in ("active", "draining")]
-        workflows = {name for w in live for name in w.serves.get("workflows", ())}
+        workflows = {(w.tenant, name) for w in live for name in w.serves.get("workflows", ())}
         served = {
-            (queue, name)
+            (w.tenant, queue, name)
             for w in live
             if w.state == "active"
             for queue in w.serves.get("queues", ())
             for name in w.serves.get("workflows", ())
         }
         return cls(frozenset(workflows), frozenset(served))
+
+    def is_known(self, job: Waiting) -> bool:
+        return any((tenant, job.workflow) in self.workflows for tenant in (None, job.tenant))
+
+    def is_served(self, job: Waiting) -> bool:
+        return any((tenant, job.queue, job.workflow) in self.served for tenant in (None, job.tenant))
 
 
 class OrphansDuty(SweepDuty):
@@ -65,10 +72,10 @@ class OrphansDuty(SweepDuty):
         old = self._store.now() - timedelta(seconds=self._times.orphan_after)
         failed = 0
         for first in self._pages.turn(budget):
-            if first.is_paused or (first.queue, first.workflow) in known.served:
+            if first.is_paused or known.is_served(first):
                 continue
             self._report(first, known, now)
-            if self._times.orphan_after and first.since <= old and first.workflow not in known.workflows:
+            if self._times.orphan_after and first.since <= old and not known.is_known(first):
                 failed += self._fail(first, budget)
                 if budget.is_over():
                     break
@@ -78,7 +85,7 @@ class OrphansDuty(SweepDuty):
         """Once for all tenants: it is the same worker that is missing."""
         if not self._said.is_news((first.queue, first.workflow), "unserved", now):
             return
-        is_known = first.workflow in known.workflows
+        is_known = known.is_known(first)
         emit(
             "unserved",
             level=logging.WARNING,

@@ -17,6 +17,7 @@ from datetime import datetime, timedelta
 
 from unstuck.clock import Clock
 from unstuck.janitor.budget import Budget
+from unstuck.model.alerts import WINDOW
 from unstuck.model.batch import Batch
 from unstuck.model.errors import StoreBusy, StoreError
 from unstuck.model.names import KEPT, LIFE
@@ -46,6 +47,7 @@ _MOST_COUNTED = 50_000
 _MOST_REFUSED = 20
 #: Whoever asked has long read the answer; a stack is large.
 ORDERS_KEPT = 3600.0
+DAY = 86400.0
 AUDIT_KEPT = 365 * 86400.0
 #: A worker that is gone is news for an hour and of use for a post-mortem; a crash loop leaves thousands a day.
 WORKERS_KEPT = 86400.0
@@ -63,6 +65,10 @@ def retention(store: Store, times: Times, clock: Clock) -> list[RetentionDuty]:
         "audit": Oldest(lambda *part: store.forget_audit(AUDIT_KEPT, *part)),
         "bulks": Oldest(lambda *part: store.forget_bulks(times.retention, *part)),
         "firings": Oldest(lambda *part: store.forget_firings(times.retention, *part)),
+        "hook_deliveries": Oldest(store.forget_hook_deliveries),
+        "followed_ends": Oldest(
+            lambda *part: store.forget_followed_ends(max(times.retention, times.feed_retention) + DAY, *part)
+        ),
         "series": Oldest(lambda *part: store.forget_series(SERIES_KEPT, *part)),
         "totals": Oldest(lambda *part: store.forget_totals(TOTALS_KEPT, *part)),
         "unclaimed_events": Oldest(store.forget_unclaimed_events),
@@ -74,6 +80,9 @@ def retention(store: Store, times: Times, clock: Clock) -> list[RetentionDuty]:
         "news": Oldest(lambda *part: store.forget_news(times.feed_retention, *part)),
         "published": Oldest(store.forget_published),
         "feed": Oldest(lambda *part: store.forget_feed(times.feed_retention, *part)),
+        "deliveries": Oldest(lambda *part: store.forget_deliveries(times.delivery_retention, *part)),
+        "alerts": Oldest(lambda *part: store.forget_alerts(times.retention, *part)),
+        "recoveries": Oldest(lambda *part: store.forget_recoveries(2 * WINDOW, *part)),
         "dead_letters": Oldest(lambda *part: store.forget_dead_letters(times.dead_letter_retention, *part)),
     }
     return [RetentionDuty(kind, forget, times, clock, _SELDOM.get(kind, _EVERY)) for kind, forget in kinds.items()]

@@ -28,7 +28,7 @@ from unstuck.model.errors import (
 from unstuck.model.job import NewJob
 from unstuck.model.schedules import ScheduleRules, TickStep
 from unstuck.model.times import Times
-from unstuck.store.port import NewFiring, Overlapped, ScheduleRecord, Store
+from unstuck.store.port import FiringRecord, NewFiring, Overlapped, ScheduleRecord, Store
 from unstuck.telemetry import emit
 
 _SHORTEST_REST = 0.02
@@ -154,7 +154,7 @@ class SchedulesDuty(SweepDuty):
     def _fire(self, schedule: ScheduleRecord, step: TickStep) -> bool:
         if step.is_missed:
             missed = NewFiring(schedule, step.tick, "tick", "missed", step.next, ticks=step.ticks, first=step.first)
-            return self._store.fire(missed) is not None
+            return _counted(self._store.fire(missed))
         try:
             job = self._make(schedule, step.tick)
             fired = self._store.fire(NewFiring(schedule, step.tick, "tick", "fired", step.next, job))
@@ -164,7 +164,7 @@ class SchedulesDuty(SweepDuty):
             reason = f"{type(error).__name__}: {error}"
             fired = self._store.fire(NewFiring(schedule, step.tick, "tick", "refused", step.next, reason=reason))
             emit("schedule_refused", level=logging.WARNING, schedule=schedule.name, problem=reason)
-        return fired is not None
+        return _counted(fired)
 
     def _tell(self, schedule: ScheduleRecord, error: Exception) -> None:
         message = (
@@ -215,3 +215,10 @@ class SchedulesDuty(SweepDuty):
             emit("overlap_not_cancelled", level=logging.WARNING, job=job, schedule=overlapped.name, error=repr(error))
             return False
         return True
+
+
+def _counted(firing: FiringRecord | None) -> bool:
+    """None: somebody else decided about it, and counts it."""
+    if firing is not None:
+        emit("tick_decided", level=logging.DEBUG, outcome=firing.outcome)
+    return firing is not None

@@ -23,6 +23,10 @@ LISTED: Final[tuple[str, ...]] = (*REASONS, SET_ASIDE)
 #: What in the quarantine is about a run that does not end.
 DUTIES: Final = ("settle", "recover", "overdue")
 
+#: Of the notification that a letter makes, and of the alert about it.
+TITLE: Final = "Dead letters: {reason}"
+LINK: Final = "/platform/dead-letters"
+
 _SENTENCES: Mapping[str, str] = {
     **{problem.value: problem.sentence for problem in SignatureProblem},
     EXHAUSTED: "it ended without success, and has no tries left",

@@ -10,9 +10,11 @@ UnstuckError
 │   ├── InvalidPolicy      an option of a workflow or job that cannot hold
 │   ├── AmbiguousWorker    a pid, or a name, that several workers have
 │   ├── SignatureRefused   a signature is missing where one is required, or does not hold
+│   ├── AddressRefused     a webhook's host is not one that may be dialled
 │   └── InvalidSettings    settings that cannot keep their promises, all problems at once
 ├── UnknownJob, UnknownWorkflowName, UnknownWorker, UnknownProcess, UnknownTarget, UnknownTenant
-├── UnknownSetting, UnknownNotification, UnknownBulk, UnknownOrder, UnknownKey, UnknownSession, UnknownSchedule
+├── UnknownSetting, UnknownNotification, UnknownAlert, UnknownBulk, UnknownOrder, UnknownKey, UnknownSession,
+│   UnknownSchedule, UnknownHook, UnknownWebhook, UnknownDelivery
 ├── Unauthenticated        no key was shown, or one that does not work
 ├── TooManyAttempts        too many keys that do not work; `retry_after` says when to try again
 ├── NotBlacklisted         nothing to lift: the workflow is not on the blacklist
@@ -26,12 +28,18 @@ UnstuckError
 │   ├── NotBlocking        a skip of a job that blocks no target
 │   ├── NeedsSignature     a redrive of a dead letter that would be refused again
 │   ├── NoSigningKey       a new signature is wanted where no key is held
+│   ├── SecretNotOpened    a stored secret is sealed by a key that this process lacks
 │   ├── CanaryNotCompleted the rest of the dead letters waits for the first
 │   ├── BulkEnded          a cancel of a bulk that has ended
 │   ├── OtherCount         a bulk about other jobs than its asker expects
 │   ├── ScheduleExists     another schedule of the tenant has this name
 │   ├── DeclaredByCode     a change of a schedule that the code of an app declares
 │   ├── TooManySchedules   a tenant has as many schedules as it may
+│   ├── WebhookExists      another webhook of the tenant has this name
+│   ├── TooManyWebhooks    a tenant has as many webhooks as it may
+│   ├── NotActive          a test of a webhook that is paused or disabled
+│   ├── HookExists         another hook of the tenant has this name
+│   ├── TooManyHooks       a tenant has as many hooks as it may
 │   ├── WorkflowBlacklisted nothing of this workflow is accepted until somebody lifts its entry
 │   ├── NoStack            the job does not run, and no attempt of it left a stack
 │   ├── StaleCursor        a place in the feed that is no longer kept; `go_on` is where to go on from
@@ -221,6 +229,18 @@ class SignatureRefused(InvalidInput):
         self.checked = checked
 
 
+class AddressRefused(InvalidInput):
+    """Nothing was dialled. Which address it was is not told."""
+
+    def __init__(self, host: str, problem: str) -> None:
+        super().__init__(
+            f"host {told(host)} is not asked: {problem}; a platform's admin can allow it: "
+            "unstuck settings set webhook_allow HOST,NETWORK"
+        )
+        self.host = host
+        self.problem = problem
+
+
 class InvalidPolicy(InvalidInput):
     def __init__(self, owner: str, problems: Sequence[str]) -> None:
         super().__init__(f"{owner}: {'; '.join(problems)}")
@@ -316,6 +336,12 @@ class UnknownNotification(UnstuckError):
         self.number = number
 
 
+class UnknownAlert(UnstuckError):
+    def __init__(self, number: object) -> None:
+        super().__init__(f"there is no alert {told(number)}; `unstuck alerts --all` shows the ones there are")
+        self.number = number
+
+
 class UnknownBulk(UnstuckError):
     def __init__(self, number: object) -> None:
         super().__init__(f"there is no bulk {told(number)}; `unstuck bulks` shows the ones there are")
@@ -325,6 +351,26 @@ class UnknownBulk(UnstuckError):
 class UnknownSchedule(UnstuckError):
     def __init__(self, name: object) -> None:
         super().__init__(f"there is no schedule {told(name)}; `unstuck schedules` shows the ones there are")
+        self.name = name
+
+
+class UnknownWebhook(UnstuckError):
+    def __init__(self, name: object) -> None:
+        super().__init__(f"there is no webhook {told(name)}; `unstuck webhooks` shows the ones there are")
+        self.name = name
+
+
+class UnknownDelivery(UnstuckError):
+    def __init__(self, number: object) -> None:
+        super().__init__(
+            f"there is no delivery {told(number)}, or none any more; `unstuck deliveries` shows those that are kept"
+        )
+        self.number = number
+
+
+class UnknownHook(UnstuckError):
+    def __init__(self, name: object) -> None:
+        super().__init__(f"there is no hook {told(name)}; `unstuck hooks` shows the ones there are")
         self.name = name
 
 
@@ -471,6 +517,10 @@ class NoSigningKey(Conflict):
         self.tenant = tenant
 
 
+class SecretNotOpened(Conflict):
+    """A stored secret cannot be opened here: its sealing key is not held, or its row was changed."""
+
+
 class CanaryNotCompleted(Conflict):
     """The rest of the dead letters is let go on only when the first has completed."""
 
@@ -538,6 +588,45 @@ class TooManySchedules(Conflict):
         )
         self.tenant = tenant
         self.most = most
+
+
+class WebhookExists(Conflict):
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is a webhook {told(name)} already; change that one, or choose another name")
+        self.name = name
+
+
+class TooManyWebhooks(Conflict):
+    def __init__(self, tenant: str, most: int) -> None:
+        super().__init__(
+            f"tenant {told(tenant)} has {most} webhooks, as many as it may; delete one, or raise the setting: "
+            "unstuck settings set webhooks_per_tenant NUMBER"
+        )
+        self.tenant = tenant
+        self.most = most
+
+
+class HookExists(Conflict):
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is a hook {told(name)} already; change that one, or choose another name")
+        self.name = name
+
+
+class TooManyHooks(Conflict):
+    def __init__(self, tenant: str, most: int) -> None:
+        super().__init__(
+            f"tenant {told(tenant)} has {most} hooks, as many as it may; delete one, or raise the setting: "
+            "unstuck settings set hooks_per_tenant NUMBER"
+        )
+        self.tenant = tenant
+        self.most = most
+
+
+class NotActive(Conflict):
+    def __init__(self, name: str, state: str) -> None:
+        super().__init__(f"webhook {told(name)} is {state}: unstuck webhooks enable {told(name)}")
+        self.name = name
+        self.state = state
 
 
 class WorkflowBlacklisted(Conflict):

@@ -17,10 +17,14 @@ from datetime import datetime
 from difflib import get_close_matches
 from typing import Any, Final, Literal
 
+from unstuck.model.alerts import CLOSE_AFTER, CLOSE_AFTER_DEFAULT, RULES, AlertNumbers, AlertRule
+from unstuck.model.destination import check_allow_list
 from unstuck.model.errors import InvalidInput, UnknownSetting, WorkflowBlacklisted, quoted
+from unstuck.model.hooks import HookRules
 from unstuck.model.schedules import ScheduleRules
 from unstuck.model.settlement import Lost, Outcome, Settlement, Stuck
 from unstuck.model.spelling import about, given
+from unstuck.model.webhooks import WebhookRules
 
 Harm = Literal["stuck", "freeze", "crash", "loss"]
 
@@ -126,6 +130,9 @@ VERBS: Final = (
     *(f"approvals.{verb}" for verb in ("approve", "reject")),
     *(f"bulks.{verb}" for verb in ("start", "cancel")),
     *(f"schedules.{verb}" for verb in ("create", "update", "delete", "pause", "resume", "run_now", "backfill")),
+    *(f"webhooks.{verb}" for verb in ("create", "update", "rotate", "pause", "enable", "disable")),
+    *(f"webhooks.{verb}" for verb in ("test", "replay", "delete")),
+    *(f"hooks.{verb}" for verb in ("create", "update", "rotate", "pause", "resume", "delete")),
     "events.send",
     *(f"blacklist.{verb}" for verb in ("add", "remove")),
     *(f"keys.{verb}" for verb in ("create", "revoke", "rotate")),
@@ -133,9 +140,11 @@ VERBS: Final = (
     *(f"signing.{verb}" for verb in ("refuse", "revoke", "unrevoke")),
     "settings.set",
     "notifications.ack",
+    *(f"alerts.{verb}" for verb in ("ack", "mute", "unmute")),
     "quarantine.retry",
+    "doctor.fix",
     *(f"dead_letters.{verb}" for verb in ("redrive", "resign", "discard")),
-    *(f"workers.{verb}" for verb in ("drain", "kill", "recycle", "stack")),
+    *(f"workers.{verb}" for verb in ("drain", "kill", "recycle", "refuse", "stack")),
     *(f"{noun}.{verb}" for noun in ("queues", "targets", "tenants", "workflows") for verb in ("pause", "unpause")),
     *(f"{noun}.{verb}" for noun in LIMITED for verb in ("limit", "unlimit")),
     "tenants.weight",
@@ -336,6 +345,26 @@ def _or_none(read: Callable[[Any], float]) -> Callable[[Any], float | None]:
     return read_or_none
 
 
+def _or_off(read: Callable[[Any], float]) -> Callable[[Any], float]:
+    """0, or off: the rule rests."""
+
+    def read_or_off(value: Any) -> float:
+        word = value.strip().lower() if isinstance(value, str) else value
+        if word in ("off", "0") or (isinstance(word, int | float) and word == 0):
+            return 0
+        try:
+            return read(value)
+        except ValueError as problem:
+            raise ValueError(f"{problem}, or off (0)") from None
+
+    return read_or_off
+
+
+def _alert_setting(rule: AlertRule) -> Setting:
+    read = _whole(int(rule.low), int(rule.high)) if rule.is_whole else _number(rule.low, rule.high)
+    return Setting(rule.setting, rule.default, f"{rule.meaning}; 0: never", _or_off(read))
+
+
 _ALL = (
     Setting(
         "stuck_circuit_breaker_threshold",
@@ -381,6 +410,55 @@ _ALL = (
         "a tick that nobody fired for so many seconds was missed; the schedule says whether it is made up for",
         _number(1.0, 86400.0),
     ),
+    Setting("webhooks_per_tenant", 20, "how many webhooks a tenant may have, and the platform", _whole(0, 10_000)),
+    Setting(
+        "webhook_most_waiting",
+        100_000,
+        "where so many deliveries wait for one webhook, what happens meanwhile stays in the feed for it",
+        _whole(1, 10_000_000),
+    ),
+    Setting(
+        "webhook_first_retry",
+        5.0,
+        "so many seconds until the second try; then four times as long each time",
+        _number(0.1, 3600.0),
+    ),
+    Setting("webhook_longest_retry", 43200.0, "and no longer than so many seconds", _number(1.0, 7 * 86400.0)),
+    Setting(
+        "webhook_give_up_after",
+        345600.0,
+        "a webhook that takes nothing for so many seconds is disabled",
+        _number(1.0, 30 * 86400.0),
+    ),
+    Setting(
+        "webhook_timeout", 10.0, "so many seconds one try may take, from the name to the answer", _number(1.0, 30.0)
+    ),
+    Setting(
+        "webhook_allow",
+        [],
+        "hosts, addresses and networks that webhooks may go to although they are not public, or not by https",
+        check_allow_list,
+    ),
+    Setting("hooks_per_tenant", 100, "how many hooks a tenant may have", _whole(0, 100_000)),
+    Setting(
+        "hook_replay_window",
+        300.0,
+        "so many seconds may lie between now and the time that a delivery of a hook signs",
+        _number(1.0, 3600.0),
+    ),
+    Setting(
+        "hook_deliveries_kept",
+        7 * 86400.0,
+        "how many seconds a delivery of a hook is remembered: the same one makes no second job",
+        _number(3600.0, 366 * 86400.0),
+    ),
+    *(_alert_setting(rule) for rule in RULES.values()),
+    Setting(
+        CLOSE_AFTER,
+        CLOSE_AFTER_DEFAULT,
+        "an alert whose trouble was not found for so many seconds is closed",
+        _number(0.0, 86400.0),
+    ),
 )
 SETTINGS: dict[str, Setting] = {setting.name: setting for setting in _ALL}
 
@@ -420,6 +498,30 @@ def schedule_rules_of(stored: Iterable[tuple[str, str]]) -> ScheduleRules:
         min_interval=values["schedule_min_interval"],
         missed_after=values["schedule_missed_after"],
     )
+
+
+def webhook_rules_of(stored: Iterable[tuple[str, str]]) -> WebhookRules:
+    values = values_of(stored)
+    return WebhookRules(
+        most=values["webhooks_per_tenant"],
+        most_waiting=values["webhook_most_waiting"],
+        first_retry=values["webhook_first_retry"],
+        longest_retry=values["webhook_longest_retry"],
+        give_up_after=values["webhook_give_up_after"],
+        timeout=values["webhook_timeout"],
+        allow=tuple(values["webhook_allow"]),
+    )
+
+
+def hook_rules_of(stored: Iterable[tuple[str, str]]) -> HookRules:
+    values = values_of(stored)
+    return HookRules(
+        most=values["hooks_per_tenant"], window=values["hook_replay_window"], kept=values["hook_deliveries_kept"]
+    )
+
+
+def alert_numbers_of(stored: Iterable[tuple[str, str]]) -> AlertNumbers:
+    return AlertNumbers.of(values_of(stored))
 
 
 def rules_of(stored: Iterable[tuple[str, str]]) -> Rules:

@@ -11,11 +11,15 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, overload
 
+from unstuck.model.ends import Follows
 from unstuck.model.lifecycle import JobState, RequestKind, Shown
 from unstuck.model.logs import as_text
 from unstuck.model.policy import Policy
 
 AfterFailure = Literal["fail", "run"]
+#: What of the engine makes jobs by itself. Whoever adds such a maker names it here, and lets its jobs be signed by
+#: `SigningDoor.made`.
+Maker = Literal["parent", "replay", "schedule", "hook", "end"]
 
 DEFAULT_TENANT = "default"
 DEFAULT_QUEUE = "default"
@@ -81,6 +85,8 @@ class JobRecord:
     is_blocked: bool = False
     #: The job whose call this one repeats.
     replay_of: str | None = None
+    #: What of the engine made it, a Maker; None: a caller submitted it.
+    made_by: str | None = None
     #: The trace that it belongs to, and the span of its last attempt that ended, as `model.trace` writes them.
     trace: str | None = None
     span: str | None = None
@@ -187,6 +193,8 @@ class NewJob:
     replay_of: str | None = None
     #: The person or program that asked for it, for the audit.
     replay_by: str | None = None
+    #: What of the engine makes it; None: a caller submits it. No face takes this from a caller.
+    made_by: Maker | None = None
     #: What decorator and caller say of its policy, as `said` writes it: the rest comes from the workflow's row, and
     #: from `policy` where there is none yet. None: it has exactly this policy.
     said: str | None = None
@@ -200,6 +208,12 @@ class NewJob:
     #: Its envelope as `model.signing` writes it, and until when its signature lives, in microseconds of Unix time.
     signature: str | None = None
     signed_until: int | None = None
+
+
+def made(job: NewJob, by: Maker) -> NewJob:
+    """As the engine makes it. What whoever asked for it says of where it comes from, and of who signed it, counts for
+    nothing: a handler asks for children, and holds no keys."""
+    return replace(job, made_by=by, signature=None, signed_until=None)
 
 
 class Alike(Sequence[NewJob]):
@@ -302,6 +316,10 @@ class WorkflowRecord:
     redact: tuple[str, ...] = ()
     #: Its code says that nothing of it runs unsigned; a row does not know, and nobody who verifies would ask it.
     require_signature: bool = False
+    #: Its jobs are made of the ends of others; a row does not know.
+    follows: Follows | None = None
+    #: Whose jobs go by it: "*" all tenants', else those of the one tenant whose own worker registered it.
+    tenant: str = "*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,5 +342,11 @@ class WorkerRecord:
     lease_until: datetime
     running: int = 0
     info: dict[str, Any] = field(default_factory=dict)
-    #: What it claims: {"queues": […], "workflows": […]}; empty until its app is imported.
-    serves: dict[str, list[str]] = field(default_factory=dict)
+    #: What it claims: {"queues": […], "workflows": […]}, of which "app", and of which "tenant" alone; empty until its
+    #: app is imported.
+    serves: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def tenant(self) -> str | None:
+        """The only one whose jobs it takes; None: everybody's."""
+        return self.serves.get("tenant")

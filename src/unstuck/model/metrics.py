@@ -23,6 +23,7 @@ MOST_NAMES: Final = 100
 MOST_TENANTS: Final = 100
 MOST_WORKERS: Final = 200
 MOST_WAITING: Final = 100
+MOST_SERVERS: Final = 50
 
 #: Upper bounds of buckets, in seconds: of what the database keeps, and of what a process measures.
 KEPT_BOUNDS: Final = tuple(bound / 1000 for bound in BOUNDS_MS)
@@ -96,12 +97,35 @@ METRICS: Final = (
         "Dead letters: jobs that never ran because their signature was refused, or ran out of tries",
     ),
     _server("unstuck_dead_letter_oldest_seconds", "gauge", "", "How long ago the oldest dead letter was made"),
+    _server("unstuck_webhooks", "gauge", "state", "Webhooks, by their state"),
+    _server(
+        "unstuck_deliveries_waiting", "gauge", "",
+        "Deliveries to webhooks that are not taken yet, those of paused and disabled ones too",
+    ),
+    _server("unstuck_delivery_oldest_seconds", "gauge", "", "How long the delivery that waits longest has waited"),
+    _server(
+        "unstuck_webhook_failures", "gauge", "webhook",
+        "Tries in a row that a webhook did not take, by its number; of the 100 that have failed longest",
+    ),
+    _server("unstuck_webhooks_behind", "gauge", "", "Places of the feed that are not copied out for webhooks yet"),
+    _server("unstuck_alerts_open", "gauge", "rule severity", "Alerts that are open and not muted"),
+    _server("unstuck_alert_rules_failing", "gauge", "", "Alert rules that fail: what they look for may go unnoticed"),
+    _server("unstuck_schedules", "gauge", "state", "Schedules there are"),
+    _server("unstuck_schedules_silent", "gauge", "", "Schedules that nobody fires, or whose last ticks made no job"),
     _server("unstuck_inbox_entries", "gauge", "", "Targets and dependants that wait to be looked at"),
     # --- the engine
     _server("unstuck_workers", "gauge", "state", "Workers that live, or ended within the last hour"),
     _server(
         "unstuck_worker_last_heartbeat_timestamp_seconds", "gauge", "worker",
         "When a worker last beat, in Unix seconds by the database's clock",
+    ),
+    _server(
+        "unstuck_remote_workers", "gauge", "server",
+        "Live workers at a distance, by the server through which they last beat",
+    ),
+    _server(
+        "unstuck_worker_last_poll_timestamp_seconds", "gauge", "worker",
+        "When a worker at a distance last had an answer to its poll for cancels and orders, in Unix seconds",
     ),
     _server("unstuck_clock_leaps_total", "counter", "", "Leaps of the database's clock that were noticed and undone"),
     _server("unstuck_clock_ahead_seconds", "gauge", "", "How far our time is from that clock since"),
@@ -115,7 +139,11 @@ METRICS: Final = (
         "From a lost worker's last beat to when this process moved its job on",
     ),
     _process("unstuck_overdue_total", "counter", "outcome", "Jobs that this process convicted by the backstop"),
+    _process("unstuck_deliveries_total", "counter", "outcome", "Tries of webhooks here, by what came of them"),
     _process("unstuck_duties_failed_total", "counter", "duty", "Janitor's duties that failed here"),
+    _process("unstuck_alerts_opened_total", "counter", "rule", "Alerts that this process opened"),
+    _process("unstuck_alert_rules_failed_total", "counter", "rule", "Turns of alert rules that failed here"),
+    _process("unstuck_schedule_ticks_total", "counter", "outcome", "Ticks of schedules, by what this process did"),
     _process("unstuck_store_troubles_total", "counter", "loop", "Trouble with the database that was worth a line"),
     # --- a worker, of itself
     _worker("unstuck_worker_ready", "gauge", "", "1 while it takes jobs, else 0"),

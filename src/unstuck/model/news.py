@@ -30,15 +30,22 @@ class NewsKind(StrEnum):
     NOTIFICATION = "notification.made"
     SIGNATURE_REFUSED = "security.signature_refused"
     DEAD_LETTER = "dead_letter.added"
+    ALERT_OPENED = "alert.opened"
+    ALERT_CLOSED = "alert.closed"
+    SCHEDULE_FIRED = "schedule.fired"
+    SCHEDULE_NOT_FIRED = "schedule.not_fired"
+    SCHEDULE_SILENT = "schedule.silent"
+    SCHEDULE_PAUSED = "schedule.paused"
+    SCHEDULE_RESUMED = "schedule.resumed"
 
 
 #: Every kind that we write into the feed.
 OURS: Final[tuple[str, ...]] = (*(kind.value for kind in EventKind), *(kind.value for kind in NewsKind))
 #: Kinds of ours that are still to come begin with one of these and a point, so nobody may publish under them.
 NOUNS: Final = frozenset(
-    {"api", "approval", "blacklist", "bulk", "dead_letter", "feed", "job", "key", "limit", "notification"}
+    {"alert", "api", "approval", "blacklist", "bulk", "dead_letter", "feed", "job", "key", "limit", "notification"}
     | {"pause", "queue", "schedule", "security", "server", "setting", "step", "stream", "target", "tenant"}
-    | {"unstuck", "worker", "workflow"}
+    | {"delivery", "unstuck", "webhook", "worker", "workflow"}
 )
 #: What a browser's EventSource, or our stream of events, says of the connection itself.
 OF_THE_STREAM: Final = frozenset({"open", "error", "reset", "ping"})

@@ -33,6 +33,11 @@ def offered(claim: str) -> str:
     return claim + _UNHEARD
 
 
+def is_unheard(claim: str) -> bool:
+    """Whether nobody has acknowledged it yet: no body of it has begun."""
+    return claim.endswith(_UNHEARD)
+
+
 def is_claim_of(worker: int, claim: str) -> bool:
     """Whether an acknowledged claim is this worker's."""
     beginning = claim_id(worker, "")

@@ -30,6 +30,9 @@ class Redaction:
     def __bool__(self) -> bool:
         return bool(self.names)
 
+    def __or__(self, other: Redaction) -> Redaction:
+        return Redaction(self.names | other.names, (*self.places, *other.places))
+
     def value(self, value: Any) -> Any:
         return self._shown(value, self._paths) if self.names else value
 
@@ -76,7 +79,23 @@ NOTHING: Final = Redaction()
 
 
 class Redactions(dict[str, Redaction]):
-    """By workflow; of one that is not here nothing is hidden."""
+    """By workflow; of one that is not here nothing is hidden. `whose`: the same, told by whose rows say so; "*" are
+    those of all tenants."""
+
+    def __init__(self, found: Mapping[str, Redaction] | None = None) -> None:
+        super().__init__(found or {})
+        self.whose: dict[str, Redactions] = {}
+
+    def add(self, tenant: str, workflow: str, hidden: Redaction) -> None:
+        for place in (self, self.whose.setdefault(tenant, Redactions())):
+            place[workflow] = place[workflow] | hidden
+
+    def of(self, tenant: str | None) -> Redactions:
+        """What holds for one tenant's jobs; None: for anybody's."""
+        if tenant is None or not self.whose:
+            return self
+        shared, own = (self.whose.get(name, Redactions()) for name in ("*", tenant))
+        return Redactions({name: shared[name] | own[name] for name in {*shared, *own}}) if own else shared
 
     def __missing__(self, workflow: str) -> Redaction:
         return NOTHING

@@ -61,6 +61,9 @@ MOST_NAME: Final = 100
 TAG: Final = "schedule:"
 #: So many ticks in a row without a job are told.
 SILENT_AFTER: Final = 3
+#: Names of the machine's own zone, and copies of zones by other rules: not all machines have them, nor the same.
+_OF_A_MACHINE: Final = frozenset({"localtime", "posixrules", "Factory"})
+_ODD: Final = ("posix/", "right/")
 _SECOND = timedelta(seconds=1)
 _MICROSECOND = timedelta(microseconds=1)
 #: Back from now, where there are too many ticks to begin at the first.
@@ -248,6 +251,11 @@ def cron_problem(line: str, zone: str) -> str | None:
 
 
 def zone_problem(zone: str) -> str | None:
+    if zone in _OF_A_MACHINE or zone.startswith(_ODD):
+        return (
+            f"zone={quoted(zone)} is not the same on every machine, and any of them may fire; write the zone that is "
+            "meant, like Europe/Berlin, or UTC"
+        )
     try:
         _zone(zone)
     except (ValueError, OSError):  # unknown (a KeyError of zoneinfo is a ValueError here), a folder, a path

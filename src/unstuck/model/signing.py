@@ -1,11 +1,12 @@
 """What is signed of a job, byte by byte, and what a signature can be refused for.
 
-The signed text is a row of netstrings (`LENGTH:BYTES,`; the length counts bytes of UTF-8): first TAG, then the fields
-of `SignedCall` in their order. A field that is absent is empty; no name may be empty, so the two cannot be confused.
-Numbers are decimal, times are microseconds of Unix time, time limits microseconds or `unlimited`. Of the policy that
-the signer asks for, its SHA-256 in small hexadecimal letters is signed; the text itself travels beside the signature
-and is stored as it came, like the payload. Nothing is ever encoded again, so there is nothing to be canonical about:
-whoever can concatenate bytes can sign. docs/signing.md has the format for other languages, with test vectors.
+The signed text is a row of netstrings (`LENGTH:BYTES,`; the length counts bytes of UTF-8): first TAG and VERSION,
+then the arguments of `signed_bytes` in their order. A field that is absent is empty; no name may be empty, so the
+two cannot be confused. Numbers are decimal, times are microseconds of Unix time, time limits microseconds or
+`unlimited`. Of the policy that the signer asks for, its SHA-256 in small hexadecimal letters is signed; the text
+itself travels beside the signature and is stored as it came, like the payload. Nothing is ever encoded again, so
+there is nothing to be canonical about: whoever can concatenate bytes can sign. docs/signing.md has the format for
+other languages, with test vectors.
 
 Which algorithm checks a signature is a fact of its key, never of the message.
 """
@@ -21,7 +22,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, Literal, TypeGuard
+from typing import Any, Final, Literal, Protocol, TypeGuard
 
 from unstuck.model.errors import InvalidInput, InvalidPolicy, quoted
 from unstuck.model.payload import check_text
@@ -40,8 +41,13 @@ LONGEST_ENVELOPE: Final = 64 << 10
 _KEY_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", re.ASCII)
 
 Purpose = Literal["submit", "spawn"]
-#: Why a job exists: a caller submitted it; or the engine made it (a child, a replay, a schedule).
+#: Why a job exists: a caller submitted it; or the engine made it (`Maker` in `model/job.py`).
 PURPOSES: Final[tuple[Purpose, ...]] = ("submit", "spawn")
+
+
+def purpose_of(made_by: str | None) -> Purpose:
+    """Of the key that signs a job, by what made it."""
+    return "submit" if made_by is None else "spawn"
 
 
 class SignatureProblem(StrEnum):
@@ -81,43 +87,26 @@ _SENTENCES: dict[SignatureProblem, str] = {
 }
 
 
-@dataclass(slots=True)
-class SignedCall:
+def signed_bytes(
+    key: str,
+    tenant: str,
+    workflow: str,
+    queue: str,
+    target: str | None,
+    priority: int,
+    timeout: Timeout,
+    not_before: int | None,
+    expires_at: int,
+    job: str,
+    policy: str,
+    payload: str,
+) -> bytes:
     """What a signature is over. `timeout` as a policy has it; `policy`: the text of what the signer asks for of the
     job's policy, "" if nothing; times in microseconds."""
-
-    key: str
-    tenant: str
-    workflow: str
-    queue: str
-    target: str | None
-    priority: int
-    timeout: Timeout
-    not_before: int | None
-    expires_at: int
-    job: str
-    policy: str
-    payload: str
-
-    def signed_bytes(self) -> bytes:
-        return self.bytes_for(self.head(), self.job, self.payload)
-
-    def head(self) -> bytes:
-        """What the signed bytes of calls begin with that differ in job and payload alone."""
-        shared = _head(
-            self.key,
-            self.tenant,
-            self.workflow,
-            self.queue,
-            self.target,
-            self.priority,
-            self.timeout,
-            self.not_before,
-        )
-        return shared + _netstring(str(self.expires_at).encode())
-
-    def bytes_for(self, head: bytes, job: str, payload: str) -> bytes:
-        return head + _netstring(job.encode()) + _digest(self.policy) + _netstring(payload.encode())
+    head = _head(key, tenant, workflow, queue, target, priority, timeout, not_before)
+    until, ident, text = b"%d" % expires_at, job.encode(), payload.encode()
+    parts = (head, len(until), until, len(ident), ident, _digest(policy), len(text), text)
+    return b"%b%d:%b,%d:%b,%b%d:%b," % parts
 
 
 @functools.lru_cache(maxsize=1024, typed=True)
@@ -157,6 +146,23 @@ def _netstring(field: bytes) -> bytes:
 
 def _time_limit(timeout: Timeout) -> str:
     return timeout if isinstance(timeout, str) else str(round(timeout * 1_000_000))
+
+
+class EnvelopeFacts(Protocol):
+    """What of an envelope is held against a job, however it was read."""
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def expires_at(self) -> int: ...
+    @property
+    def signature(self) -> bytes: ...
+    @property
+    def not_before(self) -> int | None: ...
+    @property
+    def policy(self) -> str: ...
+    @property
+    def accepted_at(self) -> int | None: ...
 
 
 @dataclass(slots=True)

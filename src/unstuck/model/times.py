@@ -38,10 +38,10 @@ class Times:
     feed_retention: float = 86400.0
     #: How long a dead letter is kept; its job stays for `retention`.
     dead_letter_retention: float = 86400.0
+    #: How long a delivery to a webhook is kept, whatever became of it.
+    delivery_retention: float = 7 * 86400.0
     #: A job whose workflow no worker has known for so long fails; 0: never.
     orphan_after: float = 86400.0
-    #: A job that is due and still QUEUED after so long is reported, with the reason; 0: never.
-    queued_alert: float = 300.0
 
     @property
     def silent_after(self) -> float:

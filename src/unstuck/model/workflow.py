@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
+from unstuck.model.ends import Follows
 from unstuck.model.errors import InvalidInput, InvalidPolicy, UnknownWorkflowName
 from unstuck.model.job import DEFAULT_QUEUE, WorkflowRecord
 from unstuck.model.policy import Policy
@@ -48,6 +49,8 @@ class Handler:
     redact: tuple[str, ...] = ()
     #: Nothing of it runs that nobody signed; see `signing.py`.
     require_signature: bool = False
+    #: Its jobs are made of the ends of others; see `model/ends.py`.
+    follows: Follows | None = None
 
     def record(
         self, code_version: str, base: Policy | None = None, max_timeout: float | None = None
@@ -74,6 +77,7 @@ class Handler:
             doc=self.doc,
             redact=self.redact,
             require_signature=self.require_signature,
+            follows=self.follows,
         )
 
 

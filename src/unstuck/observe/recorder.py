@@ -14,7 +14,12 @@ from unstuck.version import __version__
 _COUNTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "recovered": ("unstuck_recovered_total", ("state",)),
     "overdue": ("unstuck_overdue_total", ("state",)),
+    "delivered": ("unstuck_deliveries_total", ("outcome",)),
+    "delivery_failed": ("unstuck_deliveries_total", ("outcome",)),
     "duty_failed": ("unstuck_duties_failed_total", ("duty",)),
+    "alert_opened": ("unstuck_alerts_opened_total", ("rule",)),
+    "alert_rule_failed": ("unstuck_alert_rules_failed_total", ("rule",)),
+    "tick_decided": ("unstuck_schedule_ticks_total", ("outcome",)),
     "store_trouble": ("unstuck_store_troubles_total", ("loop",)),
     "stuck": ("unstuck_stucks_total", ("workflow",)),
     "fenced": ("unstuck_fenced_total", ()),

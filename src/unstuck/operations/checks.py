@@ -9,24 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from unstuck import clock
+from unstuck.model.alerts import RULES, SEVERITIES
 from unstuck.model.dead_letters import sentence_of
-from unstuck.model.errors import StoreError, UnknownJob
+from unstuck.model.errors import StoreError
 from unstuck.model.job import JobRecord, WorkerRecord
 from unstuck.model.lifecycle import JobState
-from unstuck.model.schedules import SILENT_AFTER
 from unstuck.model.spelling import ending_session
 from unstuck.model.times import Times
+from unstuck.model.webhooks import WebhookState
 from unstuck.model.why import Why
-from unstuck.model.why.codes import Code
-from unstuck.model.why.facts import settle_of
 from unstuck.model.wording import age, count, duration
+from unstuck.observe import conditions
 from unstuck.observe.why import holding
-from unstuck.observe.why import why as ask_why
 from unstuck.operations.table import Caller
-from unstuck.store.port import ClockStand, JobFilter, Overdue, Waiting
+from unstuck.store.port import JobFilter, Overdue, Waiting
 from unstuck.views.health import CheckView
 from unstuck.views.workers import RoleView, WorkerView
 
@@ -36,39 +35,25 @@ HOLDS_TOO_LONG = 2.0
 FAILS_TOO_LONG = 10.0
 #: So many entries are more than a claim and a sweep work off by the way.
 FULL_INBOX = 10_000
+#: So many places of the feed are more than webhooks are behind by the way.
+WEBHOOKS_BEHIND = 10_000
 #: Lists are looked at so far.
 LOOK = 100
+#: So many of those in trouble are named.
+NAMED = 10
+#: A poll takes half a minute at most.
+DEAF_AFTER = timedelta(minutes=2)
 #: So many kinds of waiting jobs are asked why.
 ASKED = 5
 #: Seconds for which a leap of the clock is told.
 LEAP_IS_NEWS = 86400.0
-#: A clock that runs too fast is a second off, and a little more, whenever that is noticed. In seconds.
-CREEPS = 2.0
-
-#: Codes that mean a fault, and not a pause, a limit or a timer: somebody must look.
-TROUBLES = frozenset(
-    {
-        Code.ROW_LOCKED,
-        Code.QUARANTINED,
-        Code.WORKER_FAILING,
-        Code.ENGINE_STALLED,
-        Code.UNPLACED,
-        Code.NO_WORKER,
-        Code.WORKER_LACKS_CODE,
-        Code.APP_NOT_LOADED,
-    }
-)
+LOOK_AT_WORKERS = "unstuck workers"
 
 
-#: Roles that only tell, tidy up or share, and those about a single job: without them all others go their way.
-_TIDY = (
-    *("janitor/alerts", "janitor/enqueued", "janitor/pauses", "janitor/retention", "janitor/series"),
-    *("janitor/unread", "claim/schedules", "claim/weights", settle_of(0)[:-1]),
-)
-
-
-def answered(name: str, ok: bool, detail: str, *, fatal: bool = True) -> CheckView:
-    return CheckView(name=name, ok=ok, detail=detail, fatal=fatal)
+def answered(name: str, ok: bool, detail: str, *, fatal: bool = True, remedy: str | None = None) -> CheckView:
+    """`detail` is told with its remedy behind it."""
+    told = detail if remedy is None or detail.endswith(remedy) else f"{detail}: {remedy}"
+    return CheckView(name=name, ok=ok, detail=told, fatal=fatal, remedy=remedy)
 
 
 def late(times: Times) -> float:
@@ -85,7 +70,7 @@ def locks(caller: Caller) -> Iterator[CheckView]:
     if held:
         more = f" (and {count(len(held) - 1, 'session')} more)" if len(held) > 1 else ""
         remedy = f"end its transaction, or as the last resort: {ending_session(held[0].session.pid)}"
-        yield answered("locks", False, f"{holding(held[0])}{more}; {remedy}", fatal=False)
+        yield answered("locks", False, f"{holding(held[0])}{more}; {remedy}", fatal=False, remedy=remedy)
 
 
 def writes(caller: Caller) -> Iterator[CheckView]:
@@ -105,38 +90,62 @@ def leaps(caller: Caller, now: datetime) -> Iterator[CheckView]:
 
 
 def leapt(caller: Caller, now: datetime) -> str | None:
-    stand = caller.store.clock_stand()
-    if stand.leapt_at is None:
-        return None
-    is_news = (now - stand.leapt_at).total_seconds() < LEAP_IS_NEWS
-    if not is_news and not stand.ahead:
-        return None
-    where = "forward" if stand.leap > 0 else "back"
-    often = f", the last of {stand.leaps:,} leaps" if stand.leaps > 1 else ""
-    told = (
-        f"the database's clock leapt {_length(stand.leap)} {where} {age(stand.leapt_at, now)}"
-        f" (noticed by {stand.noticed}{often}); nobody was charged, delays and leases keep their distance"
-        f"{_creeping(stand)}"
-    )
-    if abs(stand.ahead) < 1:
-        return told
-    aside = "ahead of" if stand.ahead > 0 else "behind"
-    return f"{told}; times shown here are {_length(stand.ahead)} {aside} that clock"
+    return conditions.leapt(caller.store.clock_stand(), now, LEAP_IS_NEWS)
 
 
-def _creeping(stand: ClockStand) -> str:
-    """What nobody sets by hand, and comes again, is no step of the clock."""
-    if stand.leaps < 2 or abs(stand.leap) >= CREEPS:
-        return ""
-    return f"; leaps as small as that, again and again: it runs too {'fast' if stand.leap > 0 else 'slow'}"
-
-
-def _length(seconds: float) -> str:
-    """How far it leapt; what was measured over a network is not exact."""
-    return duration(abs(seconds) if abs(seconds) < 10 else round(abs(seconds)))
+def schema(caller: Caller) -> CheckView:
+    found, wanted = caller.store.schema_version(), caller.store.shipped_version()
+    if found < wanted:
+        remedy = f"unstuck db migrate{caller.repeats}"
+        if found == 0:
+            return answered("schema", False, "there are no tables yet; make them", remedy=remedy)
+        return answered("schema", False, f"version {found} is behind this code, which needs {wanted}", remedy=remedy)
+    return answered("schema", True, f"version {found}")
 
 
 # --- the engine ---------------------------------------------------------------------------------------------------
+
+
+def workers(found: Sequence[WorkerView], needed: bool, now: datetime, silent_after: timedelta) -> Iterator[CheckView]:
+    alive = [w for w in found if w.is_alive]
+    lost = [w.name for w in found if w.state in ("lost", "offline", "fenced") and w.is_news(now)]
+    # One that was started again under its name is as well as anybody.
+    silent = [name for name in lost if name not in {w.name for w in alive}]
+    # Their lease holds, but what fails there cannot be told either.
+    silent += [w.name for w in alive if now - w.heartbeat_at > silent_after]
+    broken = [w.name for w in alive if w.import_error]
+    barren = [w.name for w in alive if w.start_error]
+    ready = sum(w.ready for w in found)
+    far = sum(w.key is not None for w in alive)
+    told = f"{len(alive)} alive, {ready} ready, running {sum(w.running for w in alive)}"
+    told += f", {far} at a distance" if far else ""
+    yield (
+        answered("workers", True, told, fatal=needed)
+        if alive
+        else answered("workers", False, "none alive", fatal=needed, remedy="unstuck worker")
+    )
+    if alive and not ready:
+        yield answered("ready", False, "no worker takes new jobs: they drain, or still start", fatal=False)
+    if silent:
+        more = f" and {len(silent) - NAMED} more" if len(silent) > NAMED else ""
+        named = f"{', '.join(silent[:NAMED])}{more}"
+        yield answered("silent", False, f"{named}: no beat for too long", fatal=False, remedy=LOOK_AT_WORKERS)
+    # Of one that beats; what is silent altogether is told above.
+    deaf = [w for w in alive if w.polled_at is not None and w.heartbeat_at - w.polled_at > DEAF_AFTER]
+    if deaf:
+        first = deaf[0]
+        yield answered(
+            "polls",
+            False,
+            f"{', '.join(w.name for w in deaf[:NAMED])} beat, but the polls by which they hear of cancels are not "
+            f"answered (server {first.server}, last {age(first.polled_at, now)}): does something on the way cut "
+            "requests that take half a minute?",
+            fatal=False,
+        )
+    if broken:
+        yield answered("import", False, f"{', '.join(broken)} cannot import the app", remedy=LOOK_AT_WORKERS)
+    if barren:
+        yield answered("processes", False, f"{', '.join(barren)} cannot start them", remedy=LOOK_AT_WORKERS)
 
 
 def roles(alive: Sequence[WorkerView]) -> Iterator[CheckView]:
@@ -146,31 +155,17 @@ def roles(alive: Sequence[WorkerView]) -> Iterator[CheckView]:
     if not told:
         return
     everywhere = {role.name for _, role in told if all(_fails(found, role.name) for found in failing.values())}
-    for_good = {name for name in everywhere if _moves_jobs(name)}
+    for_good = {name for name in everywhere if conditions.moves_jobs(name)}
     told.sort(key=lambda each: (each[1].name not in for_good, each[1].name not in everywhere, -each[1].failing_ms))
     name, role = told[0]
     more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
     where = "every worker" if role.name in everywhere and len(alive) > 1 else f"worker {name}"
     detail = f"{role.name} has failed on {where} for {duration(role.failing_ms / 1000)}: {role.error}{more}"
-    yield answered("roles", False, f"{detail}: unstuck workers", fatal=bool(for_good))
-
-
-def _moves_jobs(role: str) -> bool:
-    """Whether jobs stay where they are without it."""
-    return not role.startswith(_TIDY)
+    yield answered("roles", False, detail, fatal=bool(for_good), remedy=LOOK_AT_WORKERS)
 
 
 def _fails(found: Sequence[RoleView], name: str) -> bool:
     return any(role.name == name and role.failing_ms >= FAILS_TOO_LONG * 1000 for role in found)
-
-
-_LATE = {
-    "lost": "job {job} of worker {worker}, whose lease ended {ago}, is RUNNING still: nobody recovers it",
-    "backstop": "job {job} on worker {worker} should have ended {ago} at the latest: nobody judges it",
-    "start": "job {job} was due {ago}: no sweep brings it into the queue",
-    "expire": "job {job} should have expired {ago}: no sweep ends it",
-    "wait": "job {job} should have been woken {ago}: no sweep does",
-}
 
 
 def sweeps(caller: Caller, now: datetime) -> Iterator[CheckView]:
@@ -178,13 +173,13 @@ def sweeps(caller: Caller, now: datetime) -> Iterator[CheckView]:
     found = caller.store.overdue(late(times), times.kill_grace + times.lease)
     if found:
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        yield answered("sweeps", False, f"{_told(caller, found[0], now)}{more}: unstuck workers")
+        yield answered("sweeps", False, f"{_told(caller, found[0], now)}{more}", remedy=LOOK_AT_WORKERS)
 
 
 def _told(caller: Caller, found: Overdue, now: datetime) -> str:
     """Another tenant's job is not named."""
     job = found.job if found.job and caller.own in (None, found.tenant) else "of another tenant"
-    return _LATE[found.what].format(job=job, worker=found.worker, ago=age(found.due_at, now))
+    return conditions.late_sentence(found, job, now)
 
 
 def inbox(caller: Caller, now: datetime) -> Iterator[CheckView]:
@@ -201,20 +196,57 @@ def inbox(caller: Caller, now: datetime) -> Iterator[CheckView]:
 # --- single things ------------------------------------------------------------------------------------------------
 
 
+def targets(caller: Caller, now: datetime) -> Iterator[CheckView]:
+    """Only if some are blocked: most people use none."""
+    blocked = caller.lookup.targets(blocked=True, limit=LOOK)
+    if blocked:
+        number = _many(len(blocked))
+        since = f"the first {age(blocked[0].blocked_at, now)} by {blocked[0].blocked_by}"
+        yield answered(
+            "targets", False, f"{number} blocked, {since}", fatal=False, remedy="unstuck targets --blocked"
+        )
+
+
 def schedules(caller: Caller, now: datetime) -> Iterator[CheckView]:
     """Those whose tick nobody fires, or whose ticks make no job."""
     found = caller.store.silent_schedules(caller.own, late(caller.times), limit=LOOK)
     if found:
         first = found[0]
-        what = (
-            f"made no job at its last {count(first.quiet, 'tick')}"
-            if first.quiet >= SILENT_AFTER
-            else f"should have fired {age(first.due_at, now)}: nobody does"
-        )
+        what = conditions.silent_sentence(first, now)
         remedy = f"unstuck schedules firings {first.name}"
-        yield answered(
-            "schedules", False, f"{_many(len(found))} silent, first {first.name}: it {what}: {remedy}", fatal=False
+        told = f"{_many(len(found))} silent, first {first.name}: it {what}"
+        yield answered("schedules", False, told, fatal=False, remedy=remedy)
+
+
+def secrets(caller: Caller) -> Iterator[CheckView]:
+    """Of hooks, that whoever reads the database, or a copy of it, can read."""
+    number, first = caller.store.clear_hooks(caller.own)
+    if number:
+        detail = (
+            f"{count(number, 'hook')}, like {first}, with secrets in clear text: set sealing_keys, then rotate them"
         )
+        yield answered("secrets", False, detail, fatal=False)
+
+
+def webhooks(caller: Caller, now: datetime) -> Iterator[CheckView]:
+    """Those that were disabled because they took nothing, and those that fail; and how far behind the feed they
+    are."""
+    found = caller.store.failing_webhooks(caller.own, limit=LOOK)
+    if found:
+        disabled = [each for each in found if each.state is WebhookState.DISABLED]
+        first = (disabled or found)[0]
+        what = (
+            f"was disabled {age(first.state_at, now)}: {_line(first.state_reason or '')}"
+            if disabled
+            else f"has not taken its last {first.failures:,} tries: {_line(first.last_error or '')}"
+        )
+        remedy = f"unstuck webhooks show {first.name}"
+        detail = f"{_many(len(found))} in trouble, first {first.name}: it {what}"
+        yield answered("webhooks", False, detail, fatal=False, remedy=remedy)
+    behind = caller.store.copying()
+    if behind is not None and behind > WEBHOOKS_BEHIND:
+        detail = f"{behind:,} places of the feed are not copied out for webhooks yet: do workers or servers run?"
+        yield answered("webhooks", False, detail, fatal=False)
 
 
 def quarantine(caller: Caller, now: datetime) -> Iterator[CheckView]:
@@ -223,9 +255,8 @@ def quarantine(caller: Caller, now: datetime) -> Iterator[CheckView]:
         first = min(found, key=lambda each: each.since_at)
         what = f"target {first.target}" if first.duty == "target" else f"job {first.job}"
         oldest = f"{what} ({first.duty}) {age(first.since_at, now)}: {_line(first.error)}"
-        yield answered(
-            "quarantine", False, f"{_many(len(found))} set aside, first {oldest}: unstuck quarantine", fatal=False
-        )
+        told = f"{_many(len(found))} set aside, first {oldest}"
+        yield answered("quarantine", False, told, fatal=False, remedy="unstuck quarantine")
 
 
 def dead_letters(caller: Caller, now: datetime) -> Iterator[CheckView]:
@@ -235,15 +266,25 @@ def dead_letters(caller: Caller, now: datetime) -> Iterator[CheckView]:
         first = min(found, key=lambda stand: stand.since_at or now)
         number = sum(stand.number for stand in found)
         oldest = f"the oldest {age(first.since_at, now)}: {first.kind}, {sentence_of(first.kind)}"
-        yield answered("dead_letters", False, f"{number:,}, {oldest}: unstuck dead-letters", fatal=False)
+        yield answered("dead_letters", False, f"{number:,}, {oldest}", fatal=False, remedy="unstuck dead-letters")
+
+
+def alerts(caller: Caller, now: datetime) -> Iterator[CheckView]:
+    """Those that are open and not muted, the worst first."""
+    found = [stand for stand in caller.store.alert_stands(caller.own) if stand.number > stand.muted]
+    if found:
+        worst = min(found, key=lambda stand: (SEVERITIES.index(stand.severity), stand.since_at))
+        number = sum(stand.number - stand.muted for stand in found)
+        detail = f"{number:,} open, the worst {worst.severity}: {RULES[worst.rule].title}, {age(worst.since_at, now)}"
+        yield answered("alerts", False, detail, fatal=False, remedy="unstuck alerts")
 
 
 def notifications(caller: Caller, now: datetime) -> Iterator[CheckView]:
     found = caller.store.notifications(caller.own, limit=LOOK)
     if found:
         newest = f"{found[0].title} {age(found[0].at, now)}"
-        detail = f"{_many(len(found))} that nobody took note of, the newest: {newest}: unstuck notifications"
-        yield answered("notifications", False, detail, fatal=False)
+        detail = f"{_many(len(found))} that nobody took note of, the newest: {newest}"
+        yield answered("notifications", False, detail, fatal=False, remedy="unstuck notifications")
 
 
 def _many(number: int) -> str:
@@ -270,12 +311,13 @@ def queue(caller: Caller, has_room: bool, now: datetime) -> CheckView:
     for job in _of_each_kind(due) if has_room else ():
         if _waited(job, now) <= patience or (why := _why(caller, job.id)) is None:
             continue
-        if why.state is JobState.QUEUED and (why.is_runnable or why.codes[0] in TROUBLES):
+        if why.state is JobState.QUEUED and (why.is_runnable or why.codes[0] in conditions.TROUBLES):
             told = f"due for {duration(_waited(job, now))} and nobody took it: {job.workflow} {job.id}"
             return answered("queue", False, f"{told}: {why.verdict}", fatal=False)
     waited = _waited(first, now)
     detail = f"the oldest due job waits {duration(waited)}: {first.workflow} {first.id}"
-    if not times.queued_alert or waited < times.queued_alert:
+    patient = caller.store.alert_numbers()["job_queued"]
+    if not patient or waited < patient:
         return answered("queue", True, detail, fatal=False)
     found = _why(caller, first.id)
     return answered("queue", False, f"{detail}: {found.verdict if found else 'it has ended meanwhile'}", fatal=False)
@@ -300,7 +342,9 @@ def unclaimed(
 
 def _is_unclaimed(caller: Caller, job: str) -> bool:
     why = _why(caller, job)
-    return why is not None and why.state is JobState.QUEUED and (why.is_runnable or why.codes[0] in TROUBLES)
+    return (
+        why is not None and why.state is JobState.QUEUED and (why.is_runnable or why.codes[0] in conditions.TROUBLES)
+    )
 
 
 def _of_each_kind(due: Sequence[JobRecord]) -> list[JobRecord]:
@@ -316,8 +360,4 @@ def _waited(job: JobRecord, now: datetime) -> float:
 
 
 def _why(caller: Caller, job: str) -> Why | None:
-    """None: it was forgotten since."""
-    try:
-        return ask_why(caller.store, caller.one, job, caller.times)
-    except UnknownJob:
-        return None
+    return conditions.asked(caller.store, caller.one, job, caller.times)

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from unstuck.intake.bulks import BulkVerbs
+from unstuck.intake.signing import revoked_keys
 from unstuck.model.bulk import BulkVerb
 from unstuck.model.dead_letters import DUTIES, LISTED, SET_ASIDE, is_about_signature, sentence_of
 from unstuck.model.errors import (
@@ -29,8 +30,7 @@ from unstuck.model.errors import (
 from unstuck.model.job import JobRecord
 from unstuck.model.lifecycle import MOVES, JobState
 from unstuck.model.payload import check_instant, check_wording
-from unstuck.model.schedules import TAG
-from unstuck.model.signing import Envelope, envelope, keeps_policy
+from unstuck.model.signing import Envelope, envelope, keeps_policy, purpose_of
 from unstuck.operations.bounds import bounded, size_of_event
 from unstuck.operations.kinds import Cursor, number_of, whole_number
 from unstuck.operations.table import (
@@ -318,10 +318,10 @@ def _tried_again(caller: Caller, record: JobRecord) -> JobView:
 def _signed(caller: Caller, record: JobRecord, letter: DeadLetter) -> Envelope:
     """By a key that this process holds. What its first signer asked for of its policy is asked for again."""
     _check_role(caller, PLATFORM_ADMIN, "to use the keys of the process that is asked (or give a signature)")
-    call, now = _stored_call(caller, record), caller.store.now()
+    call, now = _stored_call(record), caller.store.now()
     keys = caller.signing()
     key = keys.signer(record.tenant, call.purpose, now)
-    if key is None or key.id in caller.store.revoked_signing_keys():
+    if key is None or key.id in revoked_keys(caller.store):
         raise NoSigningKey(record.id, record.tenant)
     before = Envelope.of(letter.signature) if letter.signature else None
     policy = before.policy if before is not None and keeps_policy(before.policy, record.policy) else ""
@@ -336,18 +336,15 @@ def _given(caller: Caller, record: JobRecord, signature: Mapping[str, Any]) -> E
             "signature: not_before is still to come, and what is signed anew runs at once: leave it out"
         )
     if keys:
-        call = _stored_call(caller, record)
-        if (problem := keys.problem_at_door(call, made, now, caller.store.revoked_signing_keys())) is not None:
+        call = _stored_call(record)
+        if (problem := keys.problem_at_door(call, made, now, revoked_keys(caller.store))) is not None:
             raise SignatureRefused(problem, problem.sentence, record.id)
     elif made.expires_at <= micros(now):
         raise InvalidInput(f"signature: it expired {timedelta(microseconds=micros(now) - made.expires_at)} ago")
     return replace(made, accepted_at=micros(now))
 
 
-def _stored_call(caller: Caller, record: JobRecord) -> StoredCall:
-    """What the engine made (a child, a replay, by a schedule) is signed by a key of that purpose, as it was."""
-    is_fired = any(tag.startswith(TAG) for tag in record.tags)
-    is_made = is_fired or record.replay_of is not None or caller.lookup.dossier(record.id, 1).parent is not None
+def _stored_call(record: JobRecord) -> StoredCall:
     return StoredCall(
         job=record.id,
         tenant=record.tenant,
@@ -357,7 +354,7 @@ def _stored_call(caller: Caller, record: JobRecord) -> StoredCall:
         priority=record.priority,
         payload=record.payload,
         policy=record.policy,
-        purpose="spawn" if is_made else "submit",
+        purpose=purpose_of(record.made_by),
     )
 
 

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from unstuck import clock
 from unstuck.model.errors import StoreBusy, StoreError
-from unstuck.model.wording import age, count, duration
+from unstuck.model.wording import count, duration
 from unstuck.observe.why import with_holder
 from unstuck.operations import checks
 from unstuck.operations.checks import answered
 from unstuck.operations.table import READER, Caller, operation
 from unstuck.views.health import CheckView, HealthView
 from unstuck.views.workers import WorkerView
-
-BLOCKED_LOOK = 100
-#: So many of those in trouble are named.
-NAMED = 10
 
 
 @operation(role=READER, whose="own", command="health", route="GET /health")
@@ -43,7 +39,7 @@ def _asked(caller: Caller, need_workers: bool, worker: str | None) -> Iterator[C
     yield _reachable(caller)
     if worker is None and caller.store.schema_version() > 0:
         yield from checks.locks(caller)
-    schema = _schema(caller)
+    schema = checks.schema(caller)
     yield schema
     if not schema.ok:
         return
@@ -54,7 +50,7 @@ def _asked(caller: Caller, need_workers: bool, worker: str | None) -> Iterator[C
     yield from unwritable
     found, now = _workers(caller), caller.store.now()
     yield from checks.leaps(caller, now)
-    yield from _of_workers(found, need_workers, now, timedelta(seconds=caller.times.silent_after))
+    yield from checks.workers(found, need_workers, now, timedelta(seconds=caller.times.silent_after))
     alive = [w for w in found if w.is_alive]
     if alive:  # else everything waits for a worker, and that was said
         yield from checks.roles(alive)
@@ -63,10 +59,13 @@ def _asked(caller: Caller, need_workers: bool, worker: str | None) -> Iterator[C
     # Where nothing can be written, that is why nobody takes them.
     has_room = any(w.has_room for w in found) and not unwritable
     yield checks.queue(caller, has_room, now)
-    yield from _targets(caller, now)
+    yield from checks.targets(caller, now)
     yield from checks.schedules(caller, now)
+    yield from checks.webhooks(caller, now)
+    yield from checks.secrets(caller)
     yield from checks.quarantine(caller, now)
     yield from checks.dead_letters(caller, now)
+    yield from checks.alerts(caller, now)
     yield from checks.notifications(caller, now)
 
 
@@ -79,16 +78,6 @@ def _reachable(caller: Caller) -> CheckView:
     before = clock.boot()
     caller.store.schema_version()  # the one question that a database without our tables can answer
     return answered("database", True, f"{caller.database} answered in {duration(clock.boot() - before)}")
-
-
-def _schema(caller: Caller) -> CheckView:
-    found, wanted = caller.store.schema_version(), caller.store.shipped_version()
-    if found < wanted:
-        remedy = f"unstuck db migrate{caller.repeats}"
-        if found == 0:
-            return answered("schema", False, f"there are no tables yet; make them: {remedy}")
-        return answered("schema", False, f"version {found} is behind this code, which needs {wanted}: {remedy}")
-    return answered("schema", True, f"version {found}")
 
 
 def _one_worker(found: Sequence[WorkerView], name: str) -> CheckView:
@@ -115,39 +104,3 @@ def _hindrance(worker: WorkerView) -> str:
     if worker.roles:
         return f"its {worker.roles[0].text}: unstuck workers"
     return "it is starting, no process is up yet"
-
-
-def _of_workers(
-    found: Sequence[WorkerView], needed: bool, now: datetime, silent_after: timedelta
-) -> Iterator[CheckView]:
-    alive = [w for w in found if w.is_alive]
-    lost = [w.name for w in found if w.state in ("lost", "offline", "fenced") and w.is_news(now)]
-    # One that was started again under its name is as well as anybody.
-    silent = [name for name in lost if name not in {w.name for w in alive}]
-    # Their lease holds, but what fails there cannot be told either.
-    silent += [w.name for w in alive if now - w.heartbeat_at > silent_after]
-    broken = [w.name for w in alive if w.import_error]
-    barren = [w.name for w in alive if w.start_error]
-    ready = sum(w.ready for w in found)
-    told = f"{len(alive)} alive, {ready} ready, running {sum(w.running for w in alive)}"
-    yield answered("workers", bool(alive), told if alive else "none alive: unstuck worker", fatal=needed)
-    if alive and not ready:
-        yield answered("ready", False, "no worker takes new jobs: they drain, or still start", fatal=False)
-    if silent:
-        more = f" and {len(silent) - NAMED} more" if len(silent) > NAMED else ""
-        yield answered(
-            "silent", False, f"{', '.join(silent[:NAMED])}{more}: no beat for too long: unstuck workers", fatal=False
-        )
-    if broken:
-        yield answered("import", False, f"{', '.join(broken)} cannot import the app: unstuck workers")
-    if barren:
-        yield answered("processes", False, f"{', '.join(barren)} cannot start them: unstuck workers")
-
-
-def _targets(caller: Caller, now: datetime) -> Iterator[CheckView]:
-    """Only if some are blocked: most people use none."""
-    blocked = caller.lookup.targets(blocked=True, limit=BLOCKED_LOOK)
-    if blocked:
-        number = f"{len(blocked)}{'+' if len(blocked) == BLOCKED_LOOK else ''}"
-        since = f"the first {age(blocked[0].blocked_at, now)} by {blocked[0].blocked_by}"
-        yield answered("targets", False, f"{number} blocked, {since}: unstuck targets --blocked", fatal=False)

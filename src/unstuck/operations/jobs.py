@@ -101,7 +101,7 @@ def list_(
     )
     found = caller.lookup.jobs(replace(wanted, newest_first=newest_first), limit, after)
     now, hidden = caller.store.now(), caller.redactions
-    items = tuple(JobView.of(record, now, hidden[record.workflow]) for record in found.jobs)
+    items = tuple(JobView.of(record, now, hidden.of(record.tenant)[record.workflow]) for record in found.jobs)
     return JobList(items=items, next=found.next, looked=found.looked)
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from hmac import compare_digest
@@ -26,7 +26,7 @@ from unstuck.clock import Clock, MachineClock
 from unstuck.model.errors import StoreError, TooManyAttempts, Unauthenticated
 from unstuck.model.keys import KeyRecord, digest, id_in
 from unstuck.operations.table import INCLUDED, Caller, Role
-from unstuck.store.port import Store
+from unstuck.store.port import SeenKey, Store
 from unstuck.telemetry import logger
 
 #: Seconds for which a key that works is not asked about again.
@@ -40,6 +40,8 @@ WRITE_EVERY: Final = 5.0
 FAILURES: Final = 10
 FAILURES_EVERY: Final = 6.0
 _NOBODY: Final = digest("")
+#: Fewer are asked about one by one.
+_MANY: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +147,19 @@ class Keyring:
             raise Unauthenticated
         return known.identity
 
+    def look_again(self, idents: Collection[str]) -> None:
+        """One question for many keys that have worked and are not fresh any more: a thousand who wait, each with one
+        of its own, would be hundreds a second. Of one that works no more nothing is said here. StoreError."""
+        now = self._clock.boot()
+        with self._lock:
+            stale = {ident for ident in idents if ident in self._known and now >= self._known[ident].fresh_until}
+        if len(stale) < _MANY:
+            return
+        for ident, seen in self._store.keys_of(stale).items():
+            before = self._recall(ident)
+            if before is not None and compare_digest(before.digest, seen.key.digest):
+                self._keep(ident, seen, now)
+
     def close(self) -> None:
         """Nothing is authenticated any more that is written down."""
         self._closed.set()
@@ -206,11 +221,15 @@ class Keyring:
         seen = self._store.key(ident) if given is None else self._store.shown_key(ident, given)
         stored = seen.key.digest if seen else _NOBODY
         is_right = given is None or compare_digest(stored, given)
-        identity = Identity.of(seen.key) if seen and is_right and seen.key.state(seen.at) == "active" else None
-        if seen is None or identity is None:
+        return self._keep(ident, seen, asked) if seen and is_right else None
+
+    def _keep(self, ident: str, seen: SeenKey, asked: float) -> _Known | None:
+        """None: it does not work."""
+        identity = Identity.of(seen.key) if seen.key.state(seen.at) == "active" else None
+        if identity is None:
             return None
         left = FRESH if seen.key.expires_at is None else (seen.key.expires_at - seen.at).total_seconds()
-        return self._remember(ident, _Known(stored, identity, asked + min(FRESH, left), 0.0))
+        return self._remember(ident, _Known(seen.key.digest, identity, asked + min(FRESH, left), 0.0))
 
     def _remember(self, ident: str, found: _Known) -> _Known:
         with self._lock:

@@ -7,6 +7,8 @@ from typing import Any
 from unstuck.intake.submit import UNSAID as UNSAID
 from unstuck.intake.submit import Unsaid as Unsaid
 from unstuck.model.errors import InvalidInput, quoted
+from unstuck.model.hooks import HookOutcome as HookOutcome
+from unstuck.model.hooks import Scheme as Scheme
 from unstuck.model.policy import LONGEST
 from unstuck.model.schedules import CatchUp as CatchUp
 from unstuck.model.schedules import Overlap as Overlap

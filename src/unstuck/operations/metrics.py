@@ -12,11 +12,13 @@ from datetime import datetime
 from itertools import islice
 
 from unstuck import clock
+from unstuck.model.alerts import RULES, SEVERITIES
 from unstuck.model.dead_letters import REASONS
 from unstuck.model.job import WorkerRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.metrics import (
     MOST_NAMES,
+    MOST_SERVERS,
     MOST_TENANTS,
     MOST_WAITING,
     MOST_WORKERS,
@@ -24,11 +26,14 @@ from unstuck.model.metrics import (
     Buckets,
     Measures,
 )
+from unstuck.model.offers import key_of
 from unstuck.model.totals import EndTotal, NamedTotals
+from unstuck.model.webhooks import WebhookState
 from unstuck.observe.lookup import ALIVE
 from unstuck.operations import checks
 from unstuck.operations.table import Caller
 from unstuck.store.port import JobStand, JobStands, Waiting
+from unstuck.views.workers import polled_at
 
 #: What may be late, as `health` judges it.
 BOUNDS = ("lost", "limit", "start", "expire", "wait", "claim")
@@ -79,6 +84,8 @@ def measure(caller: Caller, memory: MetricsMemory) -> Measures:
     _put_workers(found, workers, now)
     _put_bounds(found, caller, memory, checks.unclaimed(caller, waiting, workers, now))
     _put_troubles(found, caller, now)
+    _put_alerts(found, caller)
+    _put_schedules(found, caller)
     _put_ends(found, caller, memory.totals)
     if own is None:
         _put_platform(found, caller)
@@ -209,6 +216,13 @@ def _put_troubles(found: Measures, caller: Caller, now: datetime) -> None:
         if stand.what == "quarantine":
             found.put("unstuck_quarantined", stand.number, stand.kind)
             continue
+        if stand.what == "webhooks":
+            found.put("unstuck_webhooks", stand.number, stand.kind.lower())
+            continue
+        if stand.what == "deliveries":
+            found.put("unstuck_deliveries_waiting", stand.number)
+            found.put("unstuck_delivery_oldest_seconds", _age(stand.since_at or now, now))
+            continue
         if stand.what == "dead_letters":
             letters[stand.kind if stand.kind in REASONS else OTHER] += stand.number
             oldest = min(oldest, stand.since_at or now)
@@ -216,6 +230,9 @@ def _put_troubles(found: Measures, caller: Caller, now: datetime) -> None:
         found.put(named[stand.what], stand.number)
         if stand.since_at is not None:
             blocked = _age(stand.since_at, now)
+    found.fill("unstuck_webhooks", [state.lower() for state in WebhookState])
+    for webhook in caller.store.failing_webhooks(caller.own, MOST_NAMES):
+        found.put("unstuck_webhook_failures", webhook.failures, str(webhook.number))
     found.fill("unstuck_quarantined", ("settle", "recover", "claim"))
     for reason, number in letters.items():
         found.put("unstuck_dead_letters", number, reason)
@@ -224,6 +241,24 @@ def _put_troubles(found: Measures, caller: Caller, now: datetime) -> None:
     found.put("unstuck_target_blocked_longest_seconds", blocked)
     for (state, queue), since in caller.store.resting_since(caller.own, MOST_NAMES).items():
         found.put("unstuck_oldest_job_age_seconds", _age(since, now), state.lower(), queue)
+
+
+def _put_alerts(found: Measures, caller: Caller) -> None:
+    for rule in RULES:
+        for severity in SEVERITIES:
+            found.put("unstuck_alerts_open", 0, rule, severity)
+    for stand in caller.store.alert_stands(caller.own):
+        found.put("unstuck_alerts_open", stand.number - stand.muted, stand.rule, stand.severity)
+    failing = [stand for stand in caller.store.alert_rules() if stand.failing_at is not None]
+    found.put("unstuck_alert_rules_failing", len(failing))
+
+
+def _put_schedules(found: Measures, caller: Caller) -> None:
+    for state, number in caller.store.schedule_states(caller.own).items():
+        found.put("unstuck_schedules", number, state.lower())
+    found.fill("unstuck_schedules", ("active", "paused", "ended"))
+    late = checks.late(caller.times)
+    found.put("unstuck_schedules_silent", len(caller.store.silent_schedules(caller.own, late, limit=_MOST_SEEN)))
 
 
 # --- the engine ---------------------------------------------------------------------------------------------------
@@ -242,13 +277,28 @@ def _put_workers(found: Measures, workers: list[WorkerRecord], now: datetime) ->
     for state, number in states.items():
         found.put("unstuck_workers", number, state)
     found.fill("unstuck_workers", _WORKER_STATES)
+    _put_remote(found, [worker for worker in workers if worker.state in ALIVE and key_of(worker.incarnation)])
     for name in sorted(beats, key=lambda name: beats[name], reverse=True)[:MOST_WORKERS]:
         found.put("worker_heartbeat_last_seconds", _age(beats[name], now), name)
         found.put("unstuck_worker_last_heartbeat_timestamp_seconds", beats[name].timestamp(), name)
+
+
+def _put_remote(found: Measures, workers: list[WorkerRecord]) -> None:
+    servers: dict[str, int] = defaultdict(int)
+    for worker in workers:
+        said = worker.info.get("remote")
+        name = str(said.get("server") or OTHER) if isinstance(said, dict) else OTHER
+        servers[name if name in servers or len(servers) < MOST_SERVERS else OTHER] += 1
+    for server, number in servers.items():
+        found.put("unstuck_remote_workers", number, server)
+    for worker in workers[:MOST_WORKERS]:
+        if (at := polled_at(worker)) is not None:
+            found.put("unstuck_worker_last_poll_timestamp_seconds", at.timestamp(), worker.name)
 
 
 def _put_platform(found: Measures, caller: Caller) -> None:
     stand = caller.store.clock_stand()
     found.put("unstuck_clock_leaps_total", stand.leaps)
     found.put("unstuck_clock_ahead_seconds", stand.ahead)
+    found.put("unstuck_webhooks_behind", caller.store.copying() or 0)
     found.put("unstuck_inbox_entries", caller.store.inbox_stand(checks.FULL_INBOX).entries)

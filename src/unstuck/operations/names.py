@@ -24,7 +24,7 @@ def names_of(caller: Caller, kind: str, like: str = "") -> set[str] | None:
     match kind:
         case "workflow":
             with_jobs = caller.store.tallies("workflow", caller.one, limit=100, ceiling=1)
-            return {w.name for w in caller.store.workflows()} | {tally.name for tally in with_jobs}
+            return {w.name for w in caller.store.workflows(caller.one)} | {tally.name for tally in with_jobs}
         case "queue":
             return queue_names(caller)
         case "tenant" if like != EVERY:
@@ -36,7 +36,7 @@ def names_of(caller: Caller, kind: str, like: str = "") -> set[str] | None:
 
 def queue_names(caller: Caller) -> set[str]:
     """Those that workflows and workers name, and where this tenant has had jobs."""
-    named = {w.queue for w in caller.store.workflows()}
+    named = {w.queue for w in caller.store.workflows(caller.one)}
     for worker in every_worker(caller.store, WORKERS_SHOWN):
         named |= {*worker.queues, *worker.serves.get("queues", ())}
     return named | {tally.name for tally in caller.store.tallies("queue", caller.one, limit=100, ceiling=1)}

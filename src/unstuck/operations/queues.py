@@ -28,6 +28,7 @@ def list_(caller: Caller, *, after: str = "", limit: int = 50) -> Page[QueueView
             scheduled=tally.scheduled,
             running=tally.states[JobState.RUNNING],
             at_least=tuple(state.value for state in JobState if state in tally.at_least),
+            oldest_due_at=tally.oldest_due_at,
             workers=tuple(served.get(tally.name, ())),
             pauses=tuple(p for p in pauses if p.name == tally.name),
             limits=tuple(x for x in limits if x.name == tally.name),

@@ -169,15 +169,20 @@ def _options(*, policy: Mapping[str, Any], **said: Any) -> Options:
     return Options().with_(**said, **policy)
 
 
-def registered(caller: Caller, workflow: str, read: dict[str, WorkflowRecord | None] | None = None) -> WorkflowRecord:
+#: Rows of workflows that were read, by tenant and name.
+ReadRows = dict[tuple[str, str], WorkflowRecord | None]
+
+
+def registered(caller: Caller, workflow: str, read: ReadRows | None = None) -> WorkflowRecord:
     """`read`: the rows of workflows that were read already, for whoever."""
     caller.check_within(workflow=workflow)
     read = {} if read is None else read
-    if workflow not in read:
-        read[workflow] = caller.store.workflow(workflow)
-    if (row := read[workflow]) is not None:
+    place = (caller.one, workflow)
+    if place not in read:
+        read[place] = caller.store.workflow(workflow, caller.one)
+    if (row := read[place]) is not None:
         return row
-    known = {known.name for known in caller.store.workflows()}
+    known = {known.name for known in caller.store.workflows(caller.one)}
     raise UnknownWorkflowName(workflow, known if caller.workflows is None else known & caller.workflows)
 
 
@@ -198,9 +203,7 @@ def submit(asked: AskedJob, known: WorkflowRecord | None = None) -> NewJobView:
     return view
 
 
-def _job_of(
-    asked: AskedJob, known: WorkflowRecord | None = None, read: dict[str, WorkflowRecord | None] | None = None
-) -> NewJob:
+def _job_of(asked: AskedJob, known: WorkflowRecord | None = None, read: ReadRows | None = None) -> NewJob:
     """As it may be stored; SignatureRefused if it must be signed and is not."""
     job = asked.made or new_job(asked, known or registered(asked.caller, asked.workflow, read))
     job.trace = asked.trace
@@ -234,7 +237,7 @@ def _signed_here(caller: Caller, job: NewJob, known: WorkflowRecord) -> NewJob:
 
 def new_jobs(asked: Sequence[AskedJob]) -> list[NewJob | Exception]:
     """Of many, each with its own error; a workflow's row is read once."""
-    read: dict[str, WorkflowRecord | None] = {}
+    read: ReadRows = {}
     made: list[NewJob | Exception] = []
     for one in asked:
         try:
@@ -250,10 +253,10 @@ def views(asked: Sequence[AskedJob], stored: Sequence[Submitted]) -> list[NewJob
     store = asked[0].caller.store
     try:
         seen = store.get_many([each.id for each in stored])
-        hidden: dict[Role, Redactions] = {}
+        hidden: dict[tuple[Role, str], Redactions] = {}
         if any(each.is_redacted for each in seen.values()):
-            callers = {one.caller.role: one.caller for one in asked}
-            hidden = {role: caller.redactions for role, caller in callers.items()}
+            callers = {(one.caller.role, one.caller.one): one.caller for one in asked}
+            hidden = {place: caller.redactions for place, caller in callers.items()}
     except StoreError as error:
         return [OutcomeUnknown(f"job {each.id} is stored, but cannot be read now: {error}") for each in stored]
     found: list[NewJobView | Exception] = []
@@ -262,7 +265,7 @@ def views(asked: Sequence[AskedJob], stored: Sequence[Submitted]) -> list[NewJob
             known = seen.get(each.id)
             record = one.caller.lookup.seen(known.job if known else None, each.id)
             assert known is not None
-            hide = hidden[one.caller.role][record.workflow] if known.is_redacted else NOTHING
+            hide = hidden[one.caller.role, one.caller.one][record.workflow] if known.is_redacted else NOTHING
             found.append(NewJobView.of(record, known.at, hide, created=each.created))
         except Exception as error:
             found.append(error)

@@ -26,6 +26,7 @@ from unstuck.model.payload import check_person, check_wording
 from unstuck.model.redaction import Redactions
 from unstuck.model.times import Times
 from unstuck.observe.lookup import Lookup
+from unstuck.sealing import NO_SEALER, Sealer
 from unstuck.signing import NO_KEYS, SigningKeys
 from unstuck.store.port import EVERY, Store, asking_from
 
@@ -102,6 +103,8 @@ class Caller:
     #: is somebody else's, and a signature that comes along is verified.
     signing: Callable[[], SigningKeys] = field(default=lambda: NO_KEYS, compare=False)
     signs: bool = False
+    #: How the process that is asked keeps the secrets of webhooks.
+    sealer: Callable[[], Sealer] = field(default=lambda: NO_SEALER, compare=False)
 
     def about(self, tenant: str | None = None, by: str | None = None) -> Caller:
         """The same, with what one call names."""
@@ -159,7 +162,7 @@ class Caller:
     @property
     def redactions(self) -> Redactions:
         """What this caller may not see of the data of jobs, by workflow."""
-        return Redactions() if self.sees_all else self.store.redactions()
+        return Redactions() if self.sees_all else self.store.redactions(self.listed)
 
     @property
     def lookup(self) -> Lookup:

@@ -23,7 +23,7 @@ def list_(caller: Caller) -> Page[WorkflowView]:
 @operation(role=READER, limited="kept", errors=(UnknownWorkflowName,), command="workflows list")
 def get(caller: Caller, workflow: str) -> WorkflowView:
     """One workflow: its queue, its arguments, the policy of its jobs, what shuts and limits it."""
-    found = caller.store.workflow(workflow)
+    found = caller.store.workflow(workflow, caller.one)
     if found is None or not _sees(caller, found):
         raise UnknownWorkflowName(workflow, (known.name for known in _known(caller)))
     return _views(caller, [found])[0]
@@ -79,7 +79,7 @@ def unlimit(caller: Caller, workflow: str, *, each_key: bool = False) -> LimitCh
 
 
 def _known(caller: Caller) -> list[WorkflowRecord]:
-    return [record for record in caller.store.workflows() if _sees(caller, record)]
+    return [record for record in caller.store.workflows(caller.one) if _sees(caller, record)]
 
 
 def _sees(caller: Caller, record: WorkflowRecord) -> bool:
@@ -93,5 +93,5 @@ def _kind(each_key: bool) -> LimitKind:
 def _views(caller: Caller, found: list[WorkflowRecord]) -> tuple[WorkflowView, ...]:
     pauses = [PauseView.of(p) for p in caller.gates.pauses() if p.kind == "workflow"]
     limits = [LimitView.of(x) for x in caller.gates.limits() if x.kind in ("workflow", "workflow_key")]
-    hidden = caller.store.redactions()  # its names are no secret
+    hidden = caller.store.redactions(caller.one)  # its names are no secret
     return tuple(WorkflowView.of(record, pauses, limits, hidden) for record in found)

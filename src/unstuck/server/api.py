@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from concurrent.futures import Future
 from contextlib import aclosing
 from functools import partial
@@ -23,10 +23,12 @@ from unstuck.server.door import Admitted, HttpDoor
 from unstuck.server.endpoints import Endpoint, Endpoints
 from unstuck.server.exchange import Exchange, HttpAnswer
 from unstuck.server.guests import GONE, MOST_GUESTS, Guest, Guests
+from unstuck.server.hooks import HookDoor
 from unstuck.server.hub import Hub
 from unstuck.server.lanes import Lane
 from unstuck.server.live import RETRY, Live
 from unstuck.server.metrics import ServerMetrics
+from unstuck.server.page import WebPage
 from unstuck.server.problems import MEDIA_TYPE, HttpProblem, page_of, problem_of
 from unstuck.server.rates import Rates
 from unstuck.server.remote_workers import RemoteWorkers
@@ -58,7 +60,7 @@ def all_endpoints(together: Together, live: Live, door: HttpDoor, remote: Remote
 
 
 class Api:
-    """`is_ready`: asks the database; it runs on a thread."""
+    """`is_ready`: asks the database; it runs on a thread. `look_again`: as `Guests` has it."""
 
     def __init__(
         self,
@@ -69,21 +71,25 @@ class Api:
         work: WorkDesk,
         control: ControlDesk,
         rates: Rates | None,
+        hooks: HookDoor,
         clock: Clock,
         is_ready: Callable[[], bool],
+        look_again: Callable[[Collection[str]], None] = lambda keys: None,
     ) -> None:
         self._door = door
         self._hub = hub
         self._metrics = metrics
         self._rates = rates
+        self._hooks = hooks
         self._is_ready = is_ready
         self._together = Together()
         self._lane = Lane("http")
         self._patient = Lane("http-waits", PATIENT, waiting=0)
         self._live = Lane("http-live", LIVE, waiting=2 * MOST_GUESTS)
-        self._guests = Guests(partial(door.admit, is_use=False), self._live, clock)
-        self._remote = RemoteWorkers(work, control, self._live)
+        self._guests = Guests(partial(door.admit, is_use=False), self._live, clock, look_again)
+        self._remote = RemoteWorkers(work, control, self._live, clock)
         self._endpoints = Endpoints(all_endpoints(self._together, Live(hub, self._live), door, self._remote))
+        self._page = WebPage()
         self._is_leaving = False
 
     def when_parked(self, call: Callable[[float], None]) -> None:
@@ -139,6 +145,8 @@ class Api:
         exchange.check()
         if exchange.method in ("GET", "HEAD") and (own := await self._own(exchange)) is not None:
             return own
+        if (hook := self._hooks.uid_of(exchange)) is not None:
+            return await self._deliver(hook, exchange, receive)
         endpoint = self._endpoints.find(exchange)
         if endpoint.takes_body:
             if exchange.has_body or exchange.headers.get("authorization") is None:
@@ -157,6 +165,22 @@ class Api:
         answer = await lane.run(lambda: self._ask(endpoint, exchange))
         if exchange.method not in ("GET", "HEAD"):
             self._hub.hurry()
+        return answer
+
+    async def _deliver(self, hook: str, exchange: Exchange, receive: Receive) -> HttpAnswer:
+        """A delivery of another system. Threads are asked when all of it is there, and not to wait for it."""
+        if not self._hooks.book.is_fresh:
+            await self._lane.run(self._hooks.book.read)
+        declared, most = exchange.headers.get("content-length"), self._hooks.most_bytes(hook)
+        try:
+            exchange.body = await bodies.read(_chunks(receive), declared, most)
+        except HttpProblem as error:
+            refused = partial(self._hooks.refused_body, hook, exchange, error)
+            await self._lane.run(refused)
+            raise
+        exchange.is_read = True
+        answer = await self._lane.run(lambda: self._hooks.answer(hook, exchange))
+        self._hub.hurry()
         return answer
 
     def _ask(self, endpoint: Endpoint, exchange: Exchange) -> HttpAnswer | Future[HttpAnswer]:
@@ -222,7 +246,7 @@ class Api:
             return await self._lane.run(lambda: self._document(exchange))
         if path.startswith("/problems/") and (text := page_of(path.removeprefix("/problems/"))) is not None:
             return HttpAnswer(200, text.encode(), "text/plain; charset=utf-8")
-        return None
+        return self._page.answer(exchange)
 
     def _can_serve(self, exchange: Exchange) -> bool:
         self._door.admit_probe(exchange)

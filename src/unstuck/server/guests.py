@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 
 from starlette.types import Receive
 
@@ -65,10 +65,18 @@ class Guest:
 
 
 class Guests:
-    """`admit` says who somebody is, on a thread of `lane`."""
+    """`admit` says who somebody is, on a thread of `lane`; before many are asked about, `look_again` is told their
+    keys."""
 
-    def __init__(self, admit: Callable[[Exchange], Admitted], lane: Lane, clock: Clock) -> None:
+    def __init__(
+        self,
+        admit: Callable[[Exchange], Admitted],
+        lane: Lane,
+        clock: Clock,
+        look_again: Callable[[Collection[str]], None] = lambda keys: None,
+    ) -> None:
         self._admit = admit
+        self._look_again = look_again
         self._lane = lane
         self._clock = clock
         self._count = 0
@@ -148,9 +156,14 @@ class Guests:
 
     async def _checked(self, firsts: dict[object, Guest]) -> dict[object, bool | None]:
         try:
-            return await self._lane.run(lambda: {name: self._is_right(guest) for name, guest in firsts.items()})
+            return await self._lane.run(lambda: self._are_right(firsts))
         except HttpProblem:  # every thread is busy
             return dict.fromkeys(firsts)
+
+    def _are_right(self, firsts: dict[object, Guest]) -> dict[object, bool | None]:
+        with suppress(StoreError):  # whoever is asked about alone will tell
+            self._look_again({key for guest in firsts.values() if (key := guest.admitted.caller.key)})
+        return {name: self._is_right(guest) for name, guest in firsts.items()}
 
     def _is_right(self, guest: Guest) -> bool | None:
         """Whether it may ask what it asked when it came; None: nobody can say."""

@@ -41,6 +41,9 @@ ERRORS: dict[type[errors.UnstuckError], Told] = {
     errors.SignatureRefused: Told(
         422, "The signature does not hold", "sign what `about.checked` says, or look for who sent it"
     ),
+    errors.AddressRefused: Told(
+        422, "The host may not be asked", "give a public https URL, or ask a platform's admin to allow it"
+    ),
     errors.InvalidPolicy: Told(422, "An option that cannot hold", _FIX),
     errors.InvalidSettings: Told(422, "Settings that cannot hold", _FIX),
     errors.AmbiguousWorker: Told(409, "Several workers are meant", "name one of them as the detail says"),
@@ -52,9 +55,13 @@ ERRORS: dict[type[errors.UnstuckError], Told] = {
     errors.UnknownTarget: Told(404, "There is no such target", _LOOK),
     errors.UnknownTenant: Told(404, "There is no such tenant", _LOOK),
     errors.UnknownSetting: Told(404, "There is no such setting", _LOOK),
+    errors.UnknownAlert: Told(404, "There is no such alert", _LOOK),
     errors.UnknownNotification: Told(404, "There is no such notification", _LOOK),
     errors.UnknownBulk: Told(404, "There is no such bulk", _LOOK),
     errors.UnknownSchedule: Told(404, "There is no such schedule", _LOOK),
+    errors.UnknownWebhook: Told(404, "There is no such webhook", _LOOK),
+    errors.UnknownDelivery: Told(404, "There is no such delivery", _LOOK),
+    errors.UnknownHook: Told(404, "There is no such hook", _LOOK),
     errors.UnknownOrder: Told(404, "There is no such order", _LOOK),
     errors.NotBlacklisted: Told(404, "The workflow is not on the blacklist", _LOOK),
     errors.NotQuarantined: Told(404, "Nothing of the job is set aside", _LOOK),
@@ -70,6 +77,9 @@ ERRORS: dict[type[errors.UnstuckError], Told] = {
     errors.IllegalMove: Told(409, "The job's state does not allow it", _STATE),
     errors.NotBlocking: Told(409, "The job blocks no target", _STATE),
     errors.NeedsSignature: Told(409, "It would be a dead letter again", "sign it anew"),
+    errors.SecretNotOpened: Told(
+        409, "A stored secret cannot be opened", "give the server its sealing_keys, or rotate the secret"
+    ),
     errors.NoSigningKey: Told(409, "There is no key to sign it with", "give a signature that was made elsewhere"),
     errors.CanaryNotCompleted: Told(409, "The canary has not completed", _STATE),
     errors.BulkEnded: Told(409, "The bulk has ended", _STATE),
@@ -77,6 +87,11 @@ ERRORS: dict[type[errors.UnstuckError], Told] = {
     errors.ScheduleExists: Told(409, "There is such a schedule already", "change that one, or choose another name"),
     errors.DeclaredByCode: Told(409, "The schedule is declared by code", "change the code, or pause the schedule"),
     errors.TooManySchedules: Told(409, "The tenant has too many schedules", "delete one, or raise the setting"),
+    errors.WebhookExists: Told(409, "There is such a webhook already", "change that one, or choose another name"),
+    errors.TooManyWebhooks: Told(409, "The tenant has too many webhooks", "delete one, or raise the setting"),
+    errors.NotActive: Told(409, "The webhook is paused or disabled", "enable it"),
+    errors.HookExists: Told(409, "There is such a hook already", "change that one, or choose another name"),
+    errors.TooManyHooks: Told(409, "The tenant has too many hooks", "delete one, or raise the setting"),
     errors.WorkflowBlacklisted: Told(409, "The workflow is on the blacklist", "ask an operator to lift its entry"),
     errors.NoStack: Told(409, "There is no stack to show", _STATE),
     errors.StaleCursor: Told(410, "The cursor is no longer kept", "go on from `about.go_on`"),
@@ -106,6 +121,7 @@ ERRORS: dict[type[errors.UnstuckError], Told] = {
 REFUSALS: dict[str, Told] = {
     "BadRequest": Told(400, "The request is not one that can be read", _FIX),
     "NotJson": Told(400, "The body is not JSON that can be accepted", _FIX),
+    "NotSigned": Told(401, "The delivery is not accepted", "sign it with the secret of this hook, and now"),
     "Forbidden": Told(403, "It comes from somewhere that may not ask", "ask from this machine itself, or with a key"),
     "CrossSite": Told(
         403, "It does not come from the page that logged in", "ask from our own page, with its token in X-CSRF-Token"
@@ -120,9 +136,11 @@ REFUSALS: dict[str, Told] = {
     "NotAsJson": Told(415, "The body is not declared as JSON", "send it with Content-Type: application/json"),
     "TooManyHeaders": Told(431, "Too many headers, or too large ones", "send fewer"),
     "TooManyRequests": Told(429, "Too many requests with this key", _LATER),
+    "Refused": Told(422, "No job is made of the delivery", "look at the deliveries of the hook"),
     "ServerError": Told(500, "Something failed in the server", "tell who runs it the request_id; its log says more"),
     "NotInstalled": Told(501, "The server lacks a library", "who runs it installs what the detail names"),
     "Overloaded": Told(503, "The server has no hands free", _LATER),
+    "Paused": Told(503, "The hook is paused", _LATER),
     "NotReady": Told(503, "The server is not ready", _LATER),
 }  # fmt: skip
 

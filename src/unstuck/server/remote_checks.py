@@ -1,15 +1,15 @@
 """What a worker at a distance may not: everything that it says is held to be hostile, as an executor's word is.
 
-Each check raises before anything is asked of the store: NotPermitted for what is not its own or not granted, and a
-line in the log; InvalidInput for what no worker of ours would say.
+Each check raises before anything is asked of the store: NotPermitted for what is not its own or not granted;
+InvalidInput for what no worker of ours would say. Who is told of it: `refusals.py`.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from hashlib import blake2b
 from typing import Any
 
 from unstuck.executor.messages import (
@@ -23,16 +23,16 @@ from unstuck.executor.messages import (
     SpawnMessage,
     Spend,
 )
-from unstuck.model.errors import InvalidInput, NotPermitted, UnstuckError
+from unstuck.intake.signing import SigningDoor
+from unstuck.model.errors import InvalidInput, NotPermitted, told
 from unstuck.model.job import AttemptRef, WorkflowRecord
 from unstuck.model.keys import ID_LENGTH
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.offers import NO_KEY, is_claim_of, offered
 from unstuck.model.payload import check_name
-from unstuck.operations.table import INCLUDED, WORKER, Caller
-from unstuck.signing import signed
+from unstuck.model.schedules import DeclaredSchedule, ScheduleSpec
+from unstuck.operations.table import INCLUDED, READER, WORKER, Caller
 from unstuck.store.port import Report, wire
-from unstuck.telemetry import emit
 from unstuck.worker import validate
 
 #: Seconds for which a worker at a distance may be silent, at the least and at the most.
@@ -44,6 +44,9 @@ MOST_INFO = 256 << 10
 MOST_HELD = 100_000
 #: Characters of a result or of a step's: the largest that any policy allows.
 MOST_RESULT = 8 << 20
+#: Characters of a schedule that it declares; and of what a key grants, in the name of an app.
+MOST_SCHEDULE = 64 << 10
+_SPELLED_OUT = 60
 #: What a worker itself may ask of its attempts.
 _OWN_REQUESTS = (RequestKind.TIMEOUT, RequestKind.DRAIN)
 
@@ -52,7 +55,14 @@ Check = Callable[[Caller, int, dict[str, Any]], None]
 
 def check_role(caller: Caller) -> None:
     if WORKER not in INCLUDED[caller.role]:
-        raise refused(caller, f"running jobs needs the role {WORKER}; {caller.by} is {caller.role}")
+        raise NotPermitted(f"running jobs needs the role {WORKER}; {caller.by} is {caller.role}")
+
+
+def check_reads_platform(caller: Caller) -> None:
+    if READER not in INCLUDED[caller.role]:
+        raise NotPermitted(f"this needs the role {READER}; the key of {caller.by} is {caller.role}")
+    if caller.bound is not None or caller.within is not None:
+        raise NotPermitted(f"the key of {caller.by} is for a part of the platform; a worker serves more")
 
 
 def ident_of(caller: Caller) -> str:
@@ -60,27 +70,34 @@ def ident_of(caller: Caller) -> str:
     if caller.key is None:
         return NO_KEY
     if len(caller.key) != ID_LENGTH:
-        raise refused(caller, "a worker at a distance shows an API key")
+        raise NotPermitted("a worker at a distance shows an API key")
     return caller.key
 
 
 def check_granted(caller: Caller, *, queue: str | None = None, workflow: str | None = None) -> None:
-    try:
-        caller.check_within(queue=queue, workflow=workflow)
-    except NotPermitted as error:
-        raise refused(caller, str(error)) from None
+    caller.check_within(queue=queue, workflow=workflow)
 
 
 def check_claim(caller: Caller, worker: int, claim: str) -> None:
     if not is_claim_of(worker, claim):
-        raise refused(caller, f"a claim of worker {worker} is called w{worker}- and 32 hexadecimal digits")
+        raise NotPermitted(f"a claim of worker {worker} is called w{worker}- and 32 hexadecimal digits")
 
 
 def check_refs(caller: Caller, worker: int, refs: Iterable[AttemptRef]) -> None:
     """Each was claimed for this worker. That it is still open, the store's fence says."""
     for ref in refs:
         if not is_claim_of(worker, ref.claim) or not (0 < ref.job < 1 << 62 and 0 < ref.token < 1 << 62):
-            raise refused(caller, f"the attempt of job number {ref.job} is none of worker {worker}")
+            raise NotPermitted(f"the attempt of job number {ref.job} is none of worker {worker}")
+
+
+def check_verifies(caller: Caller, workflows: Sequence[str]) -> None:
+    """Before anything is claimed: code that takes signed jobs alone gets none from who cannot verify them."""
+    check_count(workflows)
+    if workflows and not len(caller.signing()):
+        raise InvalidInput(
+            f"the code of the worker requires signatures (workflow:{told(workflows[0])}), and this server has no "
+            "signing key: set signing_keys on every server that the worker may reach"
+        )
 
 
 def check_count(several: Sequence[object], most: int = wire.MOST_AT_ONCE) -> None:
@@ -101,6 +118,51 @@ def check_workflow(caller: Caller, workflow: WorkflowRecord) -> None:
     check_granted(caller, workflow=check_name(workflow.name, "workflow"), queue=check_name(workflow.queue, "queue"))
     with _as_executors_word():
         validate.check_workflow(workflow)
+    _check_follows(caller, workflow)
+
+
+def _check_follows(caller: Caller, workflow: WorkflowRecord) -> None:
+    """What follows an end is told its result: only of workflows that the key grants, and of no queue alone."""
+    follows = workflow.follows
+    if follows is None or caller.within is None:
+        return
+    if caller.queues is not None or follows.of is None or not set(follows.of) <= (caller.workflows or frozenset()):
+        raise NotPermitted(
+            f"{told(workflow.name)} follows ends of jobs that the key of {caller.by} does not grant: name its "
+            "workflows, all of them granted, and no queues"
+        )
+
+
+def check_schedule(caller: Caller, declared: DeclaredSchedule) -> None:
+    """What runs by the clock is its tenant's, and of a workflow and queue that its key grants."""
+    check_name(declared.name, "schedule")
+    if caller.bound not in (None, check_name(declared.tenant, "tenant")):
+        raise NotPermitted(
+            f"schedule {declared.name} is of tenant {declared.tenant}; this key is tenant {caller.bound}'s"
+        )
+    if len(declared.body) > MOST_SCHEDULE:
+        raise InvalidInput(f"schedule {declared.name} has more than {MOST_SCHEDULE:,} characters")
+    try:
+        spec = ScheduleSpec.from_json(declared.body)
+    except (ValueError, TypeError, AttributeError):
+        raise InvalidInput(f"schedule {declared.name} cannot be read") from None
+    check_granted(caller, queue=spec.queue, workflow=check_name(spec.workflow, "workflow"))
+
+
+def app_of(caller: Caller, app: str) -> str:
+    """By which its schedules are its own. What a key does not grant is not declared by its worker, so the same app
+    where all is granted is another one: neither may remove what the other declares."""
+    name = check_name(app, "app")
+    if caller.bound is None and caller.within is None:
+        return name
+    granted = (
+        ",".join(sorted(caller.workflows or ()))
+        + (";" if caller.queues else "")
+        + ",".join(sorted(caller.queues or ()))
+    )
+    if len(granted) > _SPELLED_OUT:
+        granted = blake2b(granted.encode(), digest_size=6).hexdigest()
+    return check_name(f"{name}@{caller.bound or 'all'}{':' if granted else ''}{granted}", "app")
 
 
 @contextmanager
@@ -118,8 +180,6 @@ def _check_beat(caller: Caller, worker: int, facts: dict[str, Any]) -> None:
     check_lease(facts["lease"])
     if facts["state"] not in ("active", "draining"):
         raise InvalidInput("a worker that beats is active or draining")
-    if facts["info"] is not None:
-        facts["info"] = info_of(caller, facts["info"])
 
 
 def check_lease(seconds: float) -> None:
@@ -138,7 +198,7 @@ def _check_holdings(caller: Caller, worker: int, facts: dict[str, Any]) -> None:
 def _check_ask(caller: Caller, worker: int, facts: dict[str, Any]) -> None:
     check_refs(caller, worker, [facts["ref"]])
     if facts["kind"] not in _OWN_REQUESTS:
-        raise refused(caller, f"a worker asks its attempts to end by {' or '.join(_OWN_REQUESTS)} alone")
+        raise NotPermitted(f"a worker asks its attempts to end by {' or '.join(_OWN_REQUESTS)} alone")
 
 
 def _check_outputs(caller: Caller, worker: int, facts: dict[str, Any]) -> None:
@@ -161,10 +221,11 @@ def _check_child(caller: Caller, worker: int, facts: dict[str, Any]) -> None:
     child = facts["child"]
     check_refs(caller, worker, [child.ref])
     if caller.bound is not None and child.job.tenant != caller.bound:
-        raise refused(caller, f"a child of tenant {caller.bound}'s job is of that tenant")
+        raise NotPermitted(f"a child of tenant {caller.bound}'s job is of that tenant")
     check_granted(caller, queue=child.job.queue, workflow=child.job.workflow)
     _check_question(SpawnMessage(child.name, child.ordinal, child.job, child.on_end))
-    facts["child"] = replace(child, job=signed(caller.signing(), child.job, caller.store))
+    door = SigningDoor(caller.signing(), caller.store)
+    facts["child"] = replace(child, job=door.made(child.job, "parent"))
 
 
 def _check_gather(caller: Caller, worker: int, facts: dict[str, Any]) -> None:
@@ -172,7 +233,7 @@ def _check_gather(caller: Caller, worker: int, facts: dict[str, Any]) -> None:
     check_refs(caller, worker, [facts["ref"]])
     _check_question(GatherMessage(list(facts["children"]), facts["release_target"]))
     if not caller.store.is_held(worker, facts["ref"]):
-        raise refused(caller, f"the attempt of job number {facts['ref'].job} is none of worker {worker}")
+        raise NotPermitted(f"the attempt of job number {facts['ref'].job} is none of worker {worker}")
 
 
 def _asking(question: Callable[[dict[str, Any]], Question]) -> Check:
@@ -205,11 +266,11 @@ CHECKS: dict[str, Check] = {
 }
 
 
-def info_of(caller: Caller, info: Any) -> dict[str, Any]:
-    """What it tells of itself, and what is known of it: by which key it works, and from where."""
+def info_of(caller: Caller, info: Any, server: str) -> dict[str, Any]:
+    """What it tells of itself, and what is known of it: by which key it works, from where, by which server."""
     if len(wire.encoded(info)) > MOST_INFO:
         raise InvalidInput(f"what a worker tells of itself is more than {MOST_INFO:,} bytes")
-    return {**plain(info), "remote": {"key": caller.by, "address": caller.address}}
+    return {**plain(info), "remote": {"key": caller.by, "address": caller.address, "server": server}}
 
 
 def plain(said: Any) -> Any:
@@ -219,8 +280,3 @@ def plain(said: Any) -> Any:
     if isinstance(said, dict):
         return {plain(name): plain(each) for name, each in said.items()}
     return [plain(each) for each in said] if isinstance(said, list | tuple) else said
-
-
-def refused(caller: Caller, reason: str) -> UnstuckError:
-    emit("remote_worker_refused", level=logging.WARNING, key=caller.by, address=caller.address, reason=reason)
-    return NotPermitted(reason)

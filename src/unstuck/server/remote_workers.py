@@ -4,7 +4,7 @@ What such a worker may do is what its key says: its role is `worker`, and tenant
 gets. Nothing that it says of itself is believed. Its incarnation begins with the id of the key by which it asks, and
 its number must be that incarnation's; each attempt that it names must be one that was claimed for that number, which
 the claim's id tells (`model/offers.py`); the store's fences do the rest. What is refused here changed nothing, and is
-told to the log with the key and the address.
+told to the audit and the log (`refusals.py`) with the key and the address.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from socket import gethostname
 from typing import Any, TypeVar
 
-from unstuck.model.errors import InvalidInput
-from unstuck.model.job import WorkflowRecord
+from unstuck.clock import Clock
+from unstuck.model.errors import InvalidInput, NotPermitted
+from unstuck.model.keys import Within
 from unstuck.model.offers import key_of, offered
 from unstuck.model.payload import check_name
 from unstuck.operations.routes import PREFIX
@@ -29,22 +31,26 @@ from unstuck.server.exchange import Exchange, HttpAnswer
 from unstuck.server.guests import Guest
 from unstuck.server.lanes import Lane
 from unstuck.server.problems import HttpProblem
+from unstuck.server.refusals import Refusals
 from unstuck.server.remote_checks import (
     CHECKS,
+    app_of,
     check_claim,
     check_count,
     check_granted,
     check_lease,
+    check_reads_platform,
     check_reports,
     check_role,
+    check_schedule,
+    check_verifies,
     check_workflow,
     ident_of,
     info_of,
     plain,
-    refused,
 )
 from unstuck.server.work_desk import FoundJobs, Taker, WorkDesk
-from unstuck.store.port import wire
+from unstuck.store.port import Grant, wire
 from unstuck.version import __version__
 
 B = TypeVar("B")
@@ -57,12 +63,13 @@ _SAID_OF_ITSELF = ("host", "boot_id", "pid_namespace", "code_version")
 class RemoteWorkers:
     """`lane`: where those who wait ask the database."""
 
-    def __init__(self, desk: WorkDesk, control: ControlDesk, lane: Lane) -> None:
+    def __init__(self, desk: WorkDesk, control: ControlDesk, lane: Lane, clock: Clock) -> None:
         self.desk = desk
         self.control = control
         self.lane = lane
         #: Called with the seconds after which a wait ends that was just begun.
         self.parked: Callable[[float], None] = lambda seconds: None
+        self.refusals = Refusals(clock)
         self._lock = threading.Lock()
         self._known: OrderedDict[int, str] = OrderedDict()
 
@@ -75,6 +82,7 @@ class RemoteWorkers:
         asks: dict[str, Callable[[Caller, Exchange], HttpAnswer]] = {
             "register": self._register,
             "workflows": self._workflows,
+            "declare": self._declare,
             "acknowledge": self._acknowledge,
             "settle": self._settle,
             **{name: partial(self._verb, verb) for name, verb in wire.verbs().items()},
@@ -84,10 +92,20 @@ class RemoteWorkers:
             "control": lambda exchange: ControlStay(self, exchange),
         }
         return [
-            Endpoint("GET", base, self._hello),
-            *(Endpoint("POST", f"{base}/{name}", ask, most_bytes=wire.MOST_BYTES) for name, ask in asks.items()),
+            Endpoint("GET", base, partial(self._watched, self._hello)),
+            Endpoint("GET", f"{base}/{wire.READER}", _reader),
+            *(
+                Endpoint("POST", f"{base}/{name}", partial(self._watched, ask), most_bytes=wire.MOST_BYTES)
+                for name, ask in asks.items()
+            ),
             *(Endpoint("POST", f"{base}/{name}", _never, stays=stay) for name, stay in stays.items()),
         ]
+
+    def _watched(
+        self, ask: Callable[[Caller, Exchange], HttpAnswer], caller: Caller, exchange: Exchange
+    ) -> HttpAnswer:
+        with self.refusals.told(caller):
+            return ask(caller, exchange)
 
     # --- who asks -------------------------------------------------------------------------------------------------
 
@@ -100,19 +118,19 @@ class RemoteWorkers:
 
     def _check_worker(self, caller: Caller, worker: int, incarnation: str) -> None:
         if key_of(incarnation) != ident_of(caller):
-            raise refused(caller, f"worker {worker} was registered by another key")
+            raise NotPermitted(f"worker {worker} was registered by another key")
         with self._lock:
             known = self._known.get(worker)
         if known is None:
             known = caller.store.incarnation_of(worker) if 0 < worker < 1 << 62 else None
             if known is None:
-                raise refused(caller, f"there is no worker {worker}")
+                raise NotPermitted(f"there is no worker {worker}")
             with self._lock:
                 self._known[worker] = known
                 while len(self._known) > REMEMBERED:
                     self._known.popitem(last=False)
         if known != incarnation:
-            raise refused(caller, f"worker {worker} is another incarnation")
+            raise NotPermitted(f"worker {worker} is another incarnation")
 
     # --- what it asks ---------------------------------------------------------------------------------------------
 
@@ -120,7 +138,7 @@ class RemoteWorkers:
         """Whether a worker with this key would be taken, and what is spoken here."""
         check_role(caller)
         ident_of(caller)
-        return _answer(wire.HelloAnswer(wire.PROTOCOL, __version__))
+        return _answer(wire.HelloAnswer(wire.PROTOCOL, __version__, verifies=len(caller.signing()) > 0))
 
     def _register(self, caller: Caller, exchange: Exchange) -> HttpAnswer:
         check_role(caller)
@@ -132,7 +150,7 @@ class RemoteWorkers:
             )
         worker = said.worker
         if key_of(worker.incarnation) != ident_of(caller):
-            raise refused(caller, "an incarnation begins with the id of the key by which it registers")
+            raise NotPermitted("an incarnation begins with the id of the key by which it registers")
         check_lease(worker.lease)
         for queue in worker.queues:
             check_granted(caller, queue=check_name(queue, "queue"))
@@ -140,13 +158,13 @@ class RemoteWorkers:
             worker,
             name=check_name(worker.name, "worker"),
             **{name: plain(getattr(worker, name))[:200] for name in _SAID_OF_ITSELF},
-            info=info_of(caller, worker.info),
+            info=info_of(caller, worker.info, _here(exchange)),
         )
-        return _answer(wire.RegisterAnswer(wire.PROTOCOL, caller.store.register_remote_worker(named)))
+        grant = Grant(caller.bound, caller.within or Within())
+        return _answer(wire.RegisterAnswer(wire.PROTOCOL, caller.store.register_remote_worker(named), grant))
 
     def _workflows(self, caller: Caller, exchange: Exchange) -> HttpAnswer:
-        """Only what its key is granted. A workflow's row is everybody's: a tenant's worker makes new ones, under the
-        names that its key gives, and changes none."""
+        """Only what its key is granted; the rows of a tenant's worker are that tenant's."""
         said = self.body(wire.WorkflowsBody, caller, exchange)
         check_count(said.workflows)
         check_count(said.queues)
@@ -154,23 +172,31 @@ class RemoteWorkers:
             check_workflow(caller, workflow)
         for queue in said.queues:
             check_granted(caller, queue=check_name(queue, "queue"))
-        store = caller.store
-        if caller.bound is None:
-            held = store.register_workflows(said.workflows, worker=said.worker, queues=said.queues)
-            return _answer(wire.WorkflowsAnswer(held))
-        if caller.workflows is None:
-            raise refused(caller, "a worker of one tenant needs a key that names its workflows")
-        held = store.register_workflows(_unknown(caller, said.workflows))
-        version = said.workflows[0].code_version if said.workflows else None
-        store.set_served(said.worker, said.queues, [workflow.name for workflow in said.workflows], version)
+        held = caller.store.register_workflows(
+            said.workflows,
+            worker=said.worker,
+            queues=said.queues,
+            app=None if said.app is None else app_of(caller, said.app),
+            tenant=caller.bound,
+        )
         return _answer(wire.WorkflowsAnswer(held))
+
+    def _declare(self, caller: Caller, exchange: Exchange) -> HttpAnswer:
+        said = self.body(wire.DeclareBody, caller, exchange)
+        check_count(said.declared)
+        for each in said.declared:
+            check_schedule(caller, each)
+        app, origin = app_of(caller, said.app), check_name(said.origin, "origin")
+        version = check_name(said.code_version, "code version")
+        refused = caller.store.declare_schedules(app, origin, version, said.declared)
+        return _answer(wire.DeclareAnswer(tuple(refused)))
 
     def _acknowledge(self, caller: Caller, exchange: Exchange) -> HttpAnswer:
         said = self.body(wire.AcknowledgeBody, caller, exchange)
         check_claim(caller, said.worker, said.claim)
         check_count(said.offers)
         if any(ref.claim != offered(said.claim) for ref in said.offers):
-            raise refused(caller, "an acknowledgement is of what one claim was offered")
+            raise NotPermitted("an acknowledgement is of what one claim was offered")
         verdicts = caller.store.acknowledge(said.worker, said.claim, said.offers)
         return _answer(wire.AcknowledgeAnswer(tuple(verdicts)))
 
@@ -189,6 +215,8 @@ class RemoteWorkers:
         worker: int = facts.pop("worker")
         if (check := CHECKS.get(verb.name)) is not None:
             check(caller, worker, facts)
+        if facts.get("info") is not None:
+            facts["info"] = info_of(caller, facts["info"], _here(exchange))
         if verb.name == "answer_order" and not _is_order_of(caller, worker, facts["number"]):
             return _answer(None)
         if verb.name == "notify" and (caller.bound is not None or caller.within is not None):
@@ -210,11 +238,16 @@ class TakeStay:
         self._exchange = exchange
 
     def open(self, caller: Caller) -> None:
+        with self._remote.refusals.told(caller):
+            self._open(caller)
+
+    def _open(self, caller: Caller) -> None:
         said = self._remote.body(wire.TakeBody, caller, self._exchange)
         check_claim(caller, said.worker, said.claim)
         wanted = said.wanted
         if min(wanted.slots, wanted.ahead, wanted.solo) < 0 or wanted.slots + wanted.ahead + wanted.solo < 1:
             raise InvalidInput("there is no room in what the worker wants")
+        check_verifies(caller, wanted.signed)
         self._taker = Taker(
             said.worker,
             said.claim,
@@ -251,7 +284,8 @@ class ControlStay:
         self._exchange = exchange
 
     def open(self, caller: Caller) -> None:
-        self._said = self._remote.body(wire.ControlBody, caller, self._exchange)
+        with self._remote.refusals.told(caller):
+            self._said = self._remote.body(wire.ControlBody, caller, self._exchange)
 
     async def serve(self, guest: Guest) -> HttpAnswer:
         loop, said = asyncio.get_running_loop(), self._said
@@ -287,9 +321,16 @@ def _is_order_of(caller: Caller, worker: int, number: int) -> bool:
     return any(order.number == number for order in caller.store.orders(worker))
 
 
-def _unknown(caller: Caller, workflows: Sequence[WorkflowRecord]) -> list[WorkflowRecord]:
-    known = {workflow.name for workflow in caller.store.workflows()}
-    return [workflow for workflow in workflows if workflow.name not in known]
+def _reader(caller: Caller, exchange: Exchange) -> HttpAnswer:
+    """For a worker that is asked for its metrics from afar, and cannot look up a key itself."""
+    check_reads_platform(caller)
+    return _answer(None)
+
+
+def _here(exchange: Exchange) -> str:
+    """This server, as people tell several apart: its host, and the port that was asked."""
+    _, port = exchange.scope.get("server") or (None, None)
+    return gethostname() if port is None else f"{gethostname()}:{port}"
 
 
 def _answer(value: Any) -> HttpAnswer:

@@ -10,10 +10,11 @@ import gc
 import resource
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from signal import SIGINT, SIGTERM, signal
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import uvicorn
 
@@ -23,6 +24,9 @@ from unstuck.model.times import Times
 from unstuck.server.api import Api
 from unstuck.server.connections import LONGEST_REST, MOST_CONNECTIONS, MOST_HEAD, LimitedProtocol
 from unstuck.worker.loops import Loop
+
+if TYPE_CHECKING:
+    from unstuck.worker.supervisor import Beside
 
 #: Seconds that requests have to end once the server is told to stop.
 LONGEST_LEAVE = 30
@@ -35,9 +39,18 @@ _NEVER = 1 << 30
 
 
 class HttpServer:
-    def __init__(self, api: Api, janitor: Janitor, clock: Clock, times: Times, close: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        api: Api,
+        janitor: Janitor,
+        clock: Clock,
+        times: Times,
+        close: Callable[[], None],
+        beside: Sequence[Beside] = (),
+    ) -> None:
         self._api = api
         self._close = close
+        self._beside = beside
         self._times = times
         self._keeper = Loop(
             "janitor", lambda: janitor.tick(self._keeper.stamp), clock, silence=3 * times.sweep + 8 * times.store_call
@@ -67,6 +80,8 @@ class HttpServer:
         """Until it is told to stop; what runs then is finished first."""
         _allow_connections()
         self._keeper.start()
+        for each in self._beside:
+            each.start()
         try:
             with _rare_collections():
                 self._uvicorn.run([listener])
@@ -74,6 +89,8 @@ class HttpServer:
             self._keeper.stop()
             self._api.close()
             self._keeper.join(self._times.store_call)
+            for each in self._beside:
+                each.close()
             self._close()
 
     def _hurry_waits(self, seconds: float) -> None:

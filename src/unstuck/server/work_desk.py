@@ -35,6 +35,9 @@ _PAGES = 20
 #: Seconds without a hint after which the thread looks all the same; and for which it goes on when nobody waits.
 POLL = 1.0
 LINGER = 5.0
+#: So many are woken at first; and seconds that they have to claim before others are.
+FIRST_WOKEN = 16
+_TO_CLAIM = 0.01
 #: Routes that gave nothing stand behind the others for so long.
 _BARREN_FOR = 1.0
 _LAST = 1 << 62
@@ -127,7 +130,7 @@ class WorkDesk:
         """On any thread: what is claimed for it now."""
         store, claim = self._open(), offered(taker.claim)
         if taker.again and (earlier := store.claim(taker.worker, claim, ())):
-            return _found(self._verified(store, taker.worker, claim, earlier))
+            return _found(self._verified(store, taker, claim, earlier))
         bids = self._bids(taker)
         if not bids:
             return FoundJobs()
@@ -140,22 +143,25 @@ class WorkDesk:
         got = Counter(job.route for job in jobs)
         asked = {share.route for share in shares} - jobs.held
         self._note(got, {route: bids[route].tenant for route in asked})
+        if len(jobs) < sum(share.limit for share in shares):
+            # What was seen open is taken: a thousand who were woken for one job must not all try to claim it.
+            self._looked_at = float("-inf")
         if jobs.held and not jobs:
             return FoundJobs(again_in=HELD_FOR)
-        return _found(self._verified(store, taker.worker, claim, jobs))
+        return _found(self._verified(store, taker, claim, jobs))
 
-    def _verified(self, store: Store, worker: int, claim: str, jobs: Sequence[ClaimedJob]) -> Sequence[ClaimedJob]:
+    def _verified(self, store: Store, taker: Taker, claim: str, jobs: Sequence[ClaimedJob]) -> Sequence[ClaimedJob]:
         """Those whose signatures hold; the others end DEAD. What cannot be settled now is an offer that nobody hears:
         it goes back, and is refused again. So is everything if the signatures cannot be read."""
-        keys = self._keys(False)
+        keys = self._keys(False).also_requiring(taker.wanted.signed)
         if not keys or not jobs:
             return jobs
-        facts = store.signed_facts(worker, claim)
+        facts = store.signed_facts(taker.worker, claim)
         refused = refusals(keys, jobs, facts)
         if any(why.problem == SignatureProblem.UNKNOWN_KEY for why in refused.values()):
-            refused = refusals(self._keys(True), jobs, facts)
+            refused = refusals(self._keys(True).also_requiring(taker.wanted.signed), jobs, facts)
         if refused:
-            bury(store, worker, [(job, refused[job.ref]) for job in jobs if job.ref in refused])
+            bury(store, taker.worker, [(job, refused[job.ref]) for job in jobs if job.ref in refused])
         return [job for job in jobs if job.ref not in refused]
 
     def _bids(self, taker: Taker) -> dict[int, Bid]:
@@ -248,13 +254,19 @@ class WorkDesk:
         return False
 
     def _wake_some(self) -> None:
-        """Those for whom there is a route."""
-        routes = {route.number: route for _, route in self._look(anew=True)}.values()
+        """Those for whom there is a route, who have waited longest first. A few, and the more the longer there is
+        something left: a thousand who are woken for one job would hold up the one who gets it."""
         with self._lock:
             waiting = list(self._waiting.items())
-        for taker, wake in waiting:
-            if any(taker.may_take(route) for route in routes):
+        few = FIRST_WOKEN
+        while waiting and not self._closed.is_set():
+            routes = {route.number: route for _, route in self._look(anew=True)}.values()
+            wanting = [each for each in waiting if any(each[0].may_take(route) for route in routes)]
+            for _, wake in wanting[:few]:
                 wake()
+            waiting, few = wanting[few:], 2 * few
+            if waiting:
+                self._clock.wait(self._closed, _TO_CLAIM)
 
 
 def _found(jobs: Sequence[ClaimedJob]) -> FoundJobs:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeVar
 
 from unstuck.model.errors import StoreBusy
 from unstuck.store.hint import ANYWHERE, Hint
@@ -19,6 +20,27 @@ SLOW_SHARE = 1 / 3
 
 class StoreSlow(StoreBusy):
     """It took too long for the database, although it waited for nobody. Nothing was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileReach:
+    """A file that this process opens: where it is, by which SQLite, on which file system, the bytes of its log."""
+
+    path: str
+    sqlite: str
+    kind: str | None
+    log: int
+    disk: int
+    disk_free: int
+
+
+@dataclass(frozen=True, slots=True)
+class ServerReach:
+    """A server: how many connections this process may have, whether it prepares statements, what stands between."""
+
+    pool: int
+    prepares: bool
+    pooler: Literal["none", "session", "transaction"]
 
 
 class Transaction(Protocol):
@@ -150,5 +172,14 @@ class Database(Protocol):
         ...
 
     def migration_sql(self) -> str: ...
+
+    def reach(self) -> FileReach | ServerReach:
+        """How the database is reached. Of a server it is asked, over two connections."""
+        ...
+
+    def fold_log(self, within: float) -> bool:
+        """Move the write-ahead log of a file into it and cut it; True too where there is none. False: somebody keeps
+        it from that."""
+        ...
 
     def close(self) -> None: ...

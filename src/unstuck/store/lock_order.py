@@ -13,8 +13,11 @@ from typing import Final
 
 #: Each kind of lock, and the table whose rows it is; None: an advisory lock.
 ORDER: Final[dict[str, str | None]] = {
+    "webhooks": "unstuck_webhooks",  # who sends there, how far the feed was copied, which delivery is due
+    "deliveries": "unstuck_deliveries",
     "declared": "unstuck_declared",  # which version of an app decides
     "schedules": "unstuck_schedules",  # who fires one, and by which version
+    "hooks": "unstuck_hooks",  # one change after the other
     "bulks": "unstuck_bulks",  # who carries one on, and whether it goes on
     "limits": "unstuck_limits",  # counted under, by a claim
     "worker": "unstuck_workers",  # the lease holds, or has ended
@@ -40,5 +43,5 @@ ORDER: Final[dict[str, str | None]] = {
 #: when it wakes jobs; a cancel drops a wait's timer before the wait). A transaction without that row skips what is
 #: locked, and waits for nothing afterwards; timers of jobs that are gone belong to no row, and are the last lock that
 #: a sweep takes.
-UNDER: Final = {"line": "targets", "timers": "jobs", "dead_letters": "jobs"}
+UNDER: Final = {"line": "targets", "timers": "jobs", "dead_letters": "jobs", "deliveries": "webhooks"}
 RANK: Final = {name: rank for rank, name in enumerate(ORDER)}

@@ -170,6 +170,7 @@ def job_of(row: Row, policy: Policy) -> JobRecord:
         is_blocker=bool(row["is_blocker"]),
         is_blocked=bool(row["is_blocked"]),
         replay_of=row["replay_of"],
+        made_by=row["made_by"],
         trace=row["trace"],
         span=row["span"],
         signature=text_of(row["signature"]),
@@ -244,6 +245,7 @@ def workflow_of(row: Row) -> WorkflowRecord:
         doc=row["doc"],
         max_timeout=row["max_timeout"],
         redact=tuple(json.loads(row["redact"])),
+        tenant=row["tenant"],
     )
 
 
@@ -251,9 +253,8 @@ def redactions_of(rows: Iterable[Row]) -> Redactions:
     """What any version hides is hidden."""
     found = Redactions()
     for row in rows:
-        known = found[row["name"]]
         places = tuple(json.loads(row["schema"]).get("x-positional", ()))
-        found[row["name"]] = Redaction(known.names | frozenset(json.loads(row["redact"])), (*known.places, places))
+        found.add(row["tenant"], row["name"], Redaction(frozenset(json.loads(row["redact"])), (places,)))
     return found
 
 

@@ -12,8 +12,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from unstuck.model.alerts import Severity
 from unstuck.model.lifecycle import EventKind, RequestKind
 from unstuck.model.news import NewsKind
+from unstuck.model.schedules import FiringKind, FiringOutcome
 from unstuck.model.signing import SignatureProblem
 from unstuck.model.waits import Answer, WaitKind
 
@@ -206,6 +208,53 @@ class DeadLetterData(NoData, frozen=True, kw_only=True):
     message: Annotated[str, Meta(description="what happened")]
 
 
+class AlertData(NoData, frozen=True, kw_only=True):
+    number: Annotated[int, Meta(description="of the alert")]
+    rule: Annotated[str, Meta(description="by which it was found")]
+    severity: Annotated[Severity, Meta(description="how bad it is")]
+    subject: Annotated[str, Meta(description="what it is about")]
+    title: Annotated[str, Meta(description="in a few words")]
+
+
+class AlertOpenedData(AlertData, frozen=True, kw_only=True):
+    message: Annotated[str, Meta(description="what is wrong, and what to do")]
+    link: Annotated[str, Meta(description="where to look")]
+
+
+class AlertClosedData(AlertData, frozen=True, kw_only=True):
+    open_ms: Annotated[int, Meta(description="how long it was open")]
+
+
+class ScheduleData(NoData, frozen=True, kw_only=True):
+    schedule: Annotated[str, Meta(description="its name")]
+
+
+class ScheduleTickData(ScheduleData, frozen=True, kw_only=True):
+    tick: Annotated[datetime, Meta(description="the tick, or the last of those that were missed", tz=True)]
+    firing: Annotated[FiringKind, Meta(description="what brought it about")]
+    by: By | UnsetType = UNSET
+
+
+class ScheduleNotFiredData(ScheduleTickData, frozen=True, kw_only=True):
+    outcome: Annotated[FiringOutcome, Meta(description="what came of it instead of a job")]
+    reason: Annotated[str, Meta(description="why")] | UnsetType = UNSET
+    ticks: Annotated[int, Meta(description="for how many ticks it stands")] | UnsetType = UNSET
+
+
+class ScheduleSilentData(ScheduleData, frozen=True, kw_only=True):
+    ticks: Annotated[int, Meta(description="so many in a row made no job")]
+    reason: Annotated[str, Meta(description="why the last one made none")] | UnsetType = UNSET
+
+
+class ScheduleResumedData(ScheduleData, frozen=True, kw_only=True):
+    by: By
+
+
+class SchedulePausedData(ScheduleResumedData, frozen=True, kw_only=True):
+    until: Annotated[datetime, Meta(description="when it ends by itself", tz=True)] | UnsetType = UNSET
+    reason: Reason | UnsetType = UNSET
+
+
 #: The struct of each kind's data. What is published has its publisher's.
 DATA: dict[EventKind | NewsKind, type[NoData]] = {
     EventKind.SUBMITTED: NoData,
@@ -246,6 +295,13 @@ DATA: dict[EventKind | NewsKind, type[NoData]] = {
     NewsKind.NOTIFICATION: NotificationData,
     NewsKind.SIGNATURE_REFUSED: SignatureRefusedData,
     NewsKind.DEAD_LETTER: DeadLetterData,
+    NewsKind.ALERT_OPENED: AlertOpenedData,
+    NewsKind.ALERT_CLOSED: AlertClosedData,
+    NewsKind.SCHEDULE_FIRED: ScheduleTickData,
+    NewsKind.SCHEDULE_NOT_FIRED: ScheduleNotFiredData,
+    NewsKind.SCHEDULE_SILENT: ScheduleSilentData,
+    NewsKind.SCHEDULE_PAUSED: SchedulePausedData,
+    NewsKind.SCHEDULE_RESUMED: ScheduleResumedData,
 }
 
 

@@ -268,7 +268,7 @@ class FeedEventView(View, frozen=True, kw_only=True):
 def _data(event: FeedEvent, hidden: Redactions | None) -> dict[str, Any]:
     if not hidden or event.by is None or event.workflow is None:
         return event.data
-    shown: Any = hidden[event.workflow].named(event.kind, event.data)
+    shown: Any = hidden.of(event.tenant)[event.workflow].named(event.kind, event.data)
     return shown if isinstance(shown, dict) else {event.kind: shown}
 
 

@@ -89,13 +89,15 @@ class LimitChange(View, frozen=True, kw_only=True):
 
 
 class QueueView(View, frozen=True, kw_only=True):
-    """A queue of one tenant. Counts of states in `at_least` were not brought to their end."""
+    """A queue of one tenant. Counts of states in `at_least` were not brought to their end. `oldest_due_at`: when the
+    job fell due that has waited longest, of those next on their routes."""
 
     name: str
     waiting: int
     scheduled: int
     running: int
     at_least: tuple[str, ...]
+    oldest_due_at: datetime | None
     workers: tuple[str, ...]
     pauses: tuple[PauseView, ...]
     limits: tuple[LimitView, ...]
@@ -197,6 +199,8 @@ class WorkflowView(View, frozen=True, kw_only=True):
     limits: tuple[LimitView, ...]
     #: What only admins see of its jobs' data, as any of its versions says it.
     redact: tuple[str, ...]
+    #: Whose jobs go by this: "*" all tenants', else those of the tenant whose own worker registered it.
+    tenant: str
 
     @classmethod
     def of(
@@ -220,4 +224,5 @@ class WorkflowView(View, frozen=True, kw_only=True):
             pauses=tuple(p for p in pauses if p.name == record.name),
             limits=tuple(x for x in limits if x.name == record.name),
             redact=tuple(sorted(hidden[record.name].names)),
+            tenant=record.tenant,
         )

@@ -6,12 +6,14 @@ from unstuck.views import View
 
 
 class CheckView(View, frozen=True, kw_only=True):
-    """One question and its answer; only `fatal` ones decide whether all is well."""
+    """One question and its answer; only `fatal` ones decide whether all is well. `remedy`: what to type, or to do,
+    which `detail` says too."""
 
     name: str
     ok: bool
     detail: str
     fatal: bool
+    remedy: str | None
 
 
 class HealthView(View, frozen=True, kw_only=True):

@@ -29,7 +29,8 @@ ShownState = Annotated[str, Meta(extra_json_schema={"enum": [*map(str, JobState)
 class JobView(View, frozen=True, kw_only=True):
     """A job. `shown_state` says the stored state more precisely where that helps, `meaning` what it means for this
     job and what can be done. `attempts` and `events` are their numbers; `duration_ms` is the last attempt's,
-    `total_ms` all from the submission to the end. `trace`: the id of the trace that it was submitted in."""
+    `total_ms` all from the submission to the end. `made_by`: what of the engine made it (parent, replay, schedule …);
+    None: a caller submitted it. `trace`: the id of the trace that it was submitted in."""
 
     id: str
     workflow: str
@@ -46,6 +47,7 @@ class JobView(View, frozen=True, kw_only=True):
     is_blocker: bool
     is_blocked: bool
     replay_of: str | None
+    made_by: str | None
     trace: str | None
     run: int
     attempts: int
@@ -91,6 +93,7 @@ class JobView(View, frozen=True, kw_only=True):
             is_blocker=record.is_blocker,
             is_blocked=record.is_blocked,
             replay_of=record.replay_of,
+            made_by=record.made_by,
             trace=_trace_id(record.trace),
             run=record.run,
             attempts=record.token,

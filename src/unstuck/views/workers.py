@@ -159,6 +159,10 @@ class WorkerView(View, frozen=True, kw_only=True):
     #: it has the database itself.
     key: str | None
     address: str | None
+    #: Of such a one: the server through which it last beat, and when its poll for what is asked of it was last
+    #: answered.
+    server: str | None
+    polled_at: datetime | None
 
     @classmethod
     def of(cls, record: WorkerRecord, now: datetime, *, whole: bool = True) -> WorkerView:
@@ -191,6 +195,8 @@ class WorkerView(View, frozen=True, kw_only=True):
             start_error=_words(info.get("start_error")),
             key=_words(remote.get("key")),
             address=_words(remote.get("address")),
+            server=_words(remote.get("server")),
+            polled_at=polled_at(record) if remote else None,
         )
 
     @property
@@ -237,6 +243,12 @@ class OrderView(View, frozen=True, kw_only=True):
             answer=record.answer,
             worker_number=record.worker,
         )
+
+
+def polled_at(worker: WorkerRecord) -> datetime | None:
+    """As it says itself, which may be anything."""
+    ago = _number(worker.info.get("polled_ago"))
+    return None if ago is None or not 0 <= ago < 1e7 else worker.heartbeat_at - timedelta(seconds=ago)
 
 
 def is_ready(worker: WorkerRecord) -> bool:

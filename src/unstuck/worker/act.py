@@ -33,7 +33,7 @@ class ActionRunner:
             case actions.Kill(executor, reason, culprit):
                 self._kill(executor, reason, culprit, now)
             case actions.Drain(executor, reason):
-                self._drain(executor, reason)
+                self._drain(executor, reason, now)
             case actions.Terminate(executor, reason):
                 self._terminate(executor, reason, now)
             case actions.Continue(executor):
@@ -88,16 +88,18 @@ class ActionRunner:
             self._state.start_failed(_too_large(post.memory, self._state.limits.memory_limit or 0), now)
         self._fleet.kill(executor, reason)
 
-    def _drain(self, executor: int, reason: str) -> None:
+    def _drain(self, executor: int, reason: str, now: float) -> None:
         if post := self._state.roster.posts.get(executor):
             self._state.roster.vacate(post)
             post.state, post.reason = "draining", reason
+            post.draining_since = post.draining_since or now
             emit("executor_draining", executor=executor, pid=post.pid, reason=reason)
             self._fleet.drain(executor, reason)
 
     def _terminate(self, executor: int, reason: str, now: float) -> None:
         if post := self._state.roster.posts.get(executor):
             post.state, post.reason, post.terminated_at = "draining", reason, now
+            post.draining_since = post.draining_since or now
             emit("executor_terminated", executor=executor, pid=post.pid, reason=reason)
             self._fleet.terminate(executor)
 

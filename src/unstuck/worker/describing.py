@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from unstuck.model.times import Times
+from unstuck.version import __version__
 from unstuck.worker.ledger import HeldAttempt, Stage
 from unstuck.worker.roles import describe_roles
 from unstuck.worker.roster import Post
@@ -29,7 +30,12 @@ def describe(
         "executors": [describe_post(post, state.times, now, is_impatient) for post in state.roster.posts.values()],
         "recycled": [asdict(process) for process in state.recycled],
         "roles": describe_roles(state.troubles, now),
+        "version": __version__,
+        "drain": state.times.drain,
+        "kill_grace": state.times.kill_grace,
     }
+    if state.draining_since is not None:
+        info["draining_for"] = round(now - state.draining_since, 1)
     if (imported := state.imported) is not None:
         info |= {
             "code_version": imported.code_version,
@@ -57,6 +63,7 @@ def describe_post(post: Post, times: Times, now: float, is_impatient: bool = Fal
         "jobs_done": post.jobs_done,
         "reason": post.killed or post.reason or _continued(post),
         "running": len(bodies),
+        "draining_for": 0.0 if post.draining_since is None else round(now - post.draining_since, 1),
         "silent_for": round(post.pulse_age, 1) if post.pulse_age >= times.unresponsive else 0.0,
         "jobs": [_describe_body(post, holding, times, now, is_impatient) for holding in oldest],
     }

@@ -53,7 +53,7 @@ class FleetEventHandler:
         self._claimer = claimer
         self._settler = settler
         self._queues = queues
-        self._keys = keys or HeldKeys()
+        self._keys = HeldKeys() if keys is None else keys  # falsy: it has nothing to do with signatures here
 
     def hear(self, event: FleetEvent, now: float) -> None:
         """One event that cannot be digested must not take the others of its batch with it."""

@@ -12,13 +12,10 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 
-from unstuck.clock import Clock
 from unstuck.model.errors import InvalidSettings
-from unstuck.model.job import NewJob
 from unstuck.model.trouble import Trouble
-from unstuck.signing import PolicySource, SigningKeys, read_keys, signed
+from unstuck.signing import SigningKeys, read_keys
 from unstuck.telemetry import emit
 
 
@@ -75,19 +72,22 @@ class HeldKeys:
         emit("signing_keys_read", file=file, keys=len(given), revoked=", ".join(revoked) or None)
 
 
-def unsigned(job: NewJob) -> NewJob:
-    """A child as its parent's handler asks for it: a handler holds no keys, and its word about signatures is none."""
-    return replace(job, signature=None, signed_until=None)
+class KeysOfServer(HeldKeys):
+    """Of a worker at a distance: it holds none, its server verifies and signs for it. `verifies`: whether that has
+    keys, as it said last; it is asked again with each claim."""
 
+    def __init__(self, address: str, verifies: Callable[[], bool]) -> None:
+        super().__init__()
+        self._address = address
+        self._verifies = verifies
 
-def signer(keys: HeldKeys, store: PolicySource, clock: Clock) -> Callable[[NewJob], NewJob]:
-    """Signs a child, if there is a key for it; SignatureRefused where it must be signed and there is none."""
-
-    def sign(job: NewJob) -> NewJob:
-        held = keys.at(clock.boot())
-        return signed(held, job, store) if held else unsigned(job)
-
-    return sign
+    def require(self, workflows: Iterable[str]) -> None:
+        names = sorted(workflows)
+        if names and not self._verifies():
+            rules = ", ".join(f"workflow:{name}" for name in names)
+            raise InvalidSettings(
+                [f"a signature is required ({rules}), and {self._address} has no signing key: set signing_keys there"]
+            )
 
 
 def _mark(file: str | None) -> tuple[int, int, int] | None:

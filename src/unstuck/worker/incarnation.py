@@ -78,7 +78,6 @@ class Incarnation:
         self.parts.readiness.begin()
         try:
             heard = self._import()
-            self._check_signing(heard)
             record = self._register(heard)
             if record is None:
                 return End.LEFT
@@ -123,6 +122,7 @@ class Incarnation:
             sent_at = self.clock.boot()
             try:
                 self._prepare()
+                self._check_signing(heard)
                 sent_at = self.clock.boot()
                 record = parts.store.register_worker(me)
                 self.state.fence = Fence.after(sent_at, self.times)
@@ -237,6 +237,7 @@ class Incarnation:
         )
         watchdog = LoopWatchdog([self._main, *self._loops], self.clock, end=self._end)
         self._guard = Loop("watchdog", watchdog.tick, self.clock, silence=float("inf"))
+        self.parts.when_refused(self._beat.wake)
         for loop in (*self._loops, self._guard):
             loop.start()
 
@@ -409,6 +410,7 @@ class Incarnation:
         if phase is self.state.phase:
             return
         self.state.phase = phase
+        self.state.draining_since = self.state.draining_since or now
         emit("shutting_down", phase=phase.name.lower().replace("_", " "), running=self.state.ledger.held)
         self.claimer.close()
         self.parts.readiness.stopping()

@@ -13,7 +13,8 @@ from unstuck.model.job import NewJob, WorkerRecord
 from unstuck.model.times import Times
 from unstuck.model.trouble import Trouble
 from unstuck.store.port import Report, WorkerPort
-from unstuck.worker.held_keys import HeldKeys, unsigned
+from unstuck.worker.flow_calls import unsigned
+from unstuck.worker.held_keys import HeldKeys
 from unstuck.worker.ledger import Ledger
 from unstuck.worker.pace import Pace
 from unstuck.worker.placing import Seats
@@ -100,6 +101,8 @@ class WorkerParts:
     keys: HeldKeys = field(default_factory=HeldKeys)
     #: Signs what jobs spawn, if it can.
     sign: Callable[[NewJob], NewJob] = unsigned
+    #: Takes what is to be called when a beat is worth the asking at once: its lease may be over.
+    when_refused: Callable[[Callable[[], None]], None] = lambda wake: None
 
 
 class End(Enum):

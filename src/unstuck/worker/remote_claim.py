@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 from unstuck.chance import Chance
 from unstuck.clock import Clock
@@ -20,17 +21,17 @@ from unstuck.model.job import ClaimedJob
 from unstuck.model.offers import claim_id
 from unstuck.model.times import Times
 from unstuck.model.trouble import Trouble
-from unstuck.store.port import OffersPort, Verdict, Wanted
+from unstuck.store.port import Grant, OffersPort, Verdict, Wanted
 from unstuck.telemetry import emit
 from unstuck.worker.parts import ClaimerNeeds
-from unstuck.worker.served import Served
+from unstuck.worker.served import Served, signed_only
 from unstuck.worker.side_tasks import SideTasks
 
 #: Seconds for which a question waits at the server: of a worker that is idle, and of one whose room may change while
 #: it waits.
 POLL = 30.0
 POLL_WHILE_BUSY = 2.0
-#: Names of schedules in one line of the log.
+#: Names in one line of the log.
 _TOLD = 10
 
 
@@ -68,6 +69,7 @@ class RemoteClaimer:
         self._poll = poll
         self._served: Served | None = None
         self._registered: Served | None = None
+        self._is_declared = False
         self._shunned: frozenset[str] = frozenset()
         self._is_open = True
         self._question: _Question | None = None
@@ -81,7 +83,7 @@ class RemoteClaimer:
 
     # --- from other threads -------------------------------------------------------------------------------------
     def serve(self, served: Served) -> None:
-        self._served = served
+        self._served = granted(served, self._port.grant)
         self._stir()
 
     def shun(self, workflows: frozenset[str]) -> None:
@@ -119,26 +121,28 @@ class RemoteClaimer:
     def _is_registered(self, served: Served) -> bool:
         """Before that the server would not know what its jobs are called here."""
         if self._registered is not served and self._side_tasks.do("registration", lambda: self._register(served)):
-            self._registered = served
+            self._registered, self._is_declared = served, False
+        if self._registered is served and not self._is_declared:
+            # Behind its workflows: which version decides depends on who serves. No job waits for it.
+            self._is_declared = self._side_tasks.do("schedules", lambda: self._declare(served)) is not None
         return self._registered is served
 
     def _register(self, served: Served) -> bool:
         workflows, queues = tuple(served.workflows.values()), sorted(served.queues)
-        if held := self._port.register_workflows(workflows, worker=self._needs.worker, queues=queues):
+        app = None if served.declared is None else served.declared.app
+        if held := self._port.register_workflows(workflows, worker=self._needs.worker, queues=queues, app=app):
             raise StoreBusy(
                 f"somebody holds the rows of these workflows or of their limits: {', '.join(sorted(held))}"
             )
-        if (said := served.declared) is not None and said.schedules:
-            # Nobody would learn otherwise why nothing runs by the clock.
-            names = ", ".join(sorted(each.name for each in said.schedules)[:_TOLD])
-            emit(
-                "schedules_not_declared",
-                level=logging.WARNING,
-                app=said.app,
-                schedules=names,
-                problem="a worker with --server declares no schedules; run one worker of this app beside the "
-                "database, or make them by hand: unstuck schedules create",
-            )
+        return True
+
+    def _declare(self, served: Served) -> bool:
+        """What is refused nobody else tells this worker's owner."""
+        said = served.declared
+        if said is None:
+            return True
+        for problem in self._port.declare_schedules(said.app, said.origin, said.code_version, said.schedules)[:_TOLD]:
+            emit("schedule_refused", level=logging.WARNING, app=said.app, problem=problem)
         return True
 
     def _begin(self, wanted: Wanted) -> None:
@@ -172,6 +176,7 @@ class RemoteClaimer:
             quick=quick,
             alone=alone,
             wait=patience if room.slots else 0.0,
+            signed=tuple(sorted(signed_only(served.workflows[name] for name in ours))),
         )
 
     def _follow(self, question: _Question) -> None:
@@ -221,16 +226,41 @@ class RemoteClaimer:
         return [job._replace(ref=job.ref._replace(claim=claim)) for job in ours]
 
     def _acknowledged(self, claim: str, acknowledge: Callable[[], list[Verdict]]) -> list[Verdict]:
-        """Tried for as long as the offer stands; then it goes back, whether or not one of the tries was heard."""
-        until = self._clock.boot() + self._times.offer_ack
+        """Tried until it is answered: whether the offer is ours or went back is then known at once, and not by a beat
+        later on. One who leaves tries for as long as the offer stands, everybody no longer than a lease."""
+        began = self._clock.boot()
         while True:
             try:
                 return acknowledge()
             except StoreError as error:
-                if self._clock.boot() >= until:
+                limit = self._times.lease if self._is_open else self._times.offer_ack
+                if self._clock.boot() >= began + limit:
                     raise
                 emit("acknowledgement_repeated", claim=claim, error=str(error))
             self._clock.wait(threading.Event(), 0.1)
+
+
+def granted(served: Served, grant: Grant) -> Served:
+    """What of it the key lets this worker run; of the rest only the log hears."""
+    ours = {name: workflow for name, workflow in served.workflows.items() if grant.covers(workflow)}
+    queues = served.queues if grant.within.queues is None else served.queues & grant.within.queues
+    said = served.declared
+    if said is not None:
+        places = {workflow.name: workflow.queue for workflow in ours.values()}
+        kept = tuple(each for each in said.schedules if grant.covers_schedule(each, places))
+        _tell_left_out("schedules", [each.name for each in said.schedules if each not in kept])
+        said = replace(said, schedules=kept)
+    _tell_left_out("workflows", [name for name in served.workflows if name not in ours])
+    return Served(ours, queues, said)
+
+
+def _tell_left_out(what: str, names: list[str]) -> None:
+    if names:
+        some = ", ".join(sorted(names)[:_TOLD])
+        facts = {"names": f"{some}, …" if len(names) > _TOLD else some, "count": len(names)}
+        emit(
+            "not_granted", level=logging.WARNING, what=what, **facts, problem="this worker's key does not grant them"
+        )
 
 
 class NoDuties:

@@ -29,8 +29,9 @@ class Post:
     generation: int = 1
     #: Warm, and fed with nothing before it is promoted.
     is_spare: bool = False
-    #: Why it drains, for people.
+    #: Why it drains, for people, and since when.
     reason: str = ""
+    draining_since: float | None = None
     #: Why it was killed, when, and whose fault that is: what its death means for its jobs depends on it.
     killed: str = ""
     killed_at: float = 0.0

@@ -14,7 +14,7 @@ from typing import Final
 
 _PR_SET_DUMPABLE: Final = 4
 #: Of settings: whatever begins so may hold keys, or say where they are.
-_SECRET: Final = "UNSTUCK_SIGNING"
+_SECRET: Final = ("UNSTUCK_SIGNING", "UNSTUCK_SEALING")
 
 
 def without_secrets(environ: Mapping[str, str]) -> dict[str, str]:

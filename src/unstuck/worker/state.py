@@ -45,6 +45,7 @@ class WorkerState:
     reports: list[Report] = field(default_factory=list)
     recycled: deque[Recycled] = field(default_factory=lambda: deque(maxlen=_RECYCLED))
     phase: Phase = Phase.WORKING
+    draining_since: float | None = None
     is_fenced: bool = False
     #: What fails of the worker's own roles, by name; and whether that keeps it from finishing what it would claim.
     troubles: dict[str, Trouble] = field(default_factory=dict)

@@ -9,7 +9,6 @@ claim is given up, and its jobs go back uncharged with the next beat.
 
 from __future__ import annotations
 
-import binascii
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -20,7 +19,7 @@ from unstuck.clock import Clock
 from unstuck.model.errors import ErrorType, quoted
 from unstuck.model.job import AttemptRef, ClaimedJob
 from unstuck.model.settlement import ErrorInfo, Refused
-from unstuck.model.signing import LONGEST_ENVELOPE, VERSION, Envelope, SignatureProblem, is_key_id
+from unstuck.model.signing import LONGEST_ENVELOPE, VERSION, Envelope, EnvelopeFacts, SignatureProblem, purpose_of
 from unstuck.signing import SigningKeys, StoredCall
 from unstuck.store.port import Report, SignedFacts, SignedRow, Store, Verdict
 from unstuck.telemetry import emit
@@ -82,7 +81,7 @@ def bury(store: Store, worker: int, refused: Sequence[RefusedJob]) -> list[Refus
 
 
 def _report(job: ClaimedJob, why: Refused) -> Report:
-    return Report(job.ref, why, 0, has_target=job.has_target)
+    return Report(job.ref, why, has_target=job.has_target)
 
 
 def refusals(keys: SigningKeys, jobs: Sequence[ClaimedJob], facts: SignedFacts) -> dict[AttemptRef, Refused]:
@@ -91,7 +90,7 @@ def refusals(keys: SigningKeys, jobs: Sequence[ClaimedJob], facts: SignedFacts) 
 
 def _refusal(keys: SigningKeys, job: ClaimedJob, facts: SignedFacts) -> Refused | None:
     row = facts.rows.get(job.ref.job)
-    envelope = None if row is None else _envelope(row)
+    envelope = None if row is None else _envelope(keys, row.signature)
     problem = _problem(keys, job, row, envelope, facts)
     if problem is None:
         return None
@@ -99,7 +98,7 @@ def _refusal(keys: SigningKeys, job: ClaimedJob, facts: SignedFacts) -> Refused 
     return Refused(ErrorInfo(ErrorType.SIGNATURE_INVALID, f"{problem.sentence}{by}"), problem)
 
 
-class _PlainEnvelope(msgspec.Struct, forbid_unknown_fields=True):
+class _PlainEnvelope(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """One as we write it, read in a tenth of the time."""
 
     version: int
@@ -108,7 +107,7 @@ class _PlainEnvelope(msgspec.Struct, forbid_unknown_fields=True):
     not_before: int | None
     policy: str
     accepted_at: int
-    signature: str
+    signature: bytes
 
 
 _plain = msgspec.json.Decoder(_PlainEnvelope)
@@ -117,31 +116,35 @@ _MOST_MICROS = 1 << 57
 _PLAIN_BYTES = 8 << 10
 
 
-def _envelope(row: SignedRow) -> Envelope | None:
+def _envelope(keys: SigningKeys, text: bytes) -> EnvelopeFacts | None:
     """What is not plainly right is left to the strict reader, whose word counts."""
     try:
-        found = _plain.decode(row.signature)
-        signature = binascii.a2b_base64(found.signature, strict_mode=True)
-    except (msgspec.MsgspecError, ValueError):
-        return _strictly(row)
-    times = (found.expires_at, found.accepted_at, found.not_before or 0)
-    if found.version != VERSION or not is_key_id(found.key) or not all(0 <= at < _MOST_MICROS for at in times):
-        return _strictly(row)
-    if len(row.signature) > _PLAIN_BYTES or "\x00" in found.policy or not 32 <= len(signature) <= 64:
-        return _strictly(row)
-    return Envelope(found.key, found.expires_at, signature, found.not_before, found.policy, found.accepted_at)
+        found = _plain.decode(text)
+    except ValueError:
+        return _strictly(text)
+    is_plain = (
+        found.version == VERSION
+        and keys.get(found.key) is not None
+        and 0 <= found.expires_at < _MOST_MICROS
+        and 0 <= found.accepted_at < _MOST_MICROS
+        and (found.not_before is None or 0 <= found.not_before < _MOST_MICROS)
+        and 32 <= len(found.signature) <= 64
+        and len(text) <= _PLAIN_BYTES
+        and "\x00" not in found.policy
+    )
+    return found if is_plain else _strictly(text)
 
 
-def _strictly(row: SignedRow) -> Envelope | None:
+def _strictly(text: bytes) -> Envelope | None:
     try:
-        text = row.signature.decode()
+        read = text.decode()
     except UnicodeDecodeError:
         return None
-    return Envelope.of(text) if len(text) <= LONGEST_ENVELOPE else None
+    return Envelope.of(read) if len(read) <= LONGEST_ENVELOPE else None
 
 
 def _problem(
-    keys: SigningKeys, job: ClaimedJob, row: SignedRow | None, envelope: Envelope | None, facts: SignedFacts
+    keys: SigningKeys, job: ClaimedJob, row: SignedRow | None, envelope: EnvelopeFacts | None, facts: SignedFacts
 ) -> SignatureProblem | None:
     if row is None:
         is_required = keys.requires(job.tenant, job.queue, job.workflow)
@@ -159,19 +162,17 @@ def _problem(
 
 def _agree(job: ClaimedJob, row: SignedRow) -> bool:
     """What the row says itself with what its route says, by which it runs; and its target is one of its tenant."""
-    said = (row.tenant, row.queue, row.workflow)
-    return said == (job.tenant, job.queue, job.workflow) and row.has_target is (row.target is not None)
+    return (
+        row.tenant == job.tenant
+        and row.queue == job.queue
+        and row.workflow == job.workflow
+        and row.has_target is (row.target is not None)
+    )
 
 
 def _call(job: ClaimedJob, row: SignedRow) -> StoredCall:
+    # By place: of each job that runs.
+    purpose = purpose_of(row.made_by)
     return StoredCall(
-        job=job.id,
-        tenant=job.tenant,
-        workflow=job.workflow,
-        queue=job.queue,
-        target=row.target,
-        priority=row.priority,
-        payload=job.payload,
-        policy=job.policy,
-        purpose="spawn" if row.is_made else "submit",
+        job.id, job.tenant, job.workflow, job.queue, row.target, row.priority, job.payload, job.policy, purpose
     )

@@ -16,6 +16,7 @@ import pytest
 
 from tests.server.conftest import Site, problem, running
 from tests.support.eventually import eventually
+from tests.support.far_workers import NOWHERE
 from tests.support.postgres import PostgresServer
 from tests.support.workers import COMPRESSED, Worker, workers
 from unstuck.assembly import ServerOptions, open_store
@@ -145,15 +146,27 @@ def house(store_url: str) -> Iterator[House]:
             client.close()
 
 
+@pytest.fixture(scope="module", params=["database", "server"])
+def road(request: pytest.FixtureRequest) -> str:
+    """As everywhere in journeys."""
+    return str(request.param)
+
+
 @pytest.fixture(scope="module")
 def start_worker(
-    store_url: str, house: House, tmp_path_factory: pytest.TempPathFactory
+    store_url: str, house: House, road: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[..., Worker]]:
     folder = tmp_path_factory.mktemp("workers")
-    with workers(store_url, folder, UNSTUCK_DATABASE=store_url) as start:
+    is_near = road == "database"
+    way: dict[str, Any] = {}
+    if not is_near:
+        key = house.platform.post("keys", {"name": f"far-{folder.name}", "role": "worker"})["key"]
+        way = {"server": house.site.url, "key": key}
+    url = store_url if is_near else NOWHERE
+    with workers(url, folder, UNSTUCK_DATABASE=store_url if is_near else "") as start:
 
         def started(name: str, **more: Any) -> Worker:
-            worker: Worker = start(name, app=APP, times=COMPRESSED, **more)
+            worker: Worker = start(name, app=APP, times=COMPRESSED, **way, **more)
             eventually(lambda: [w for w in seen(house) if w["name"] == name and w["ready"]], timeout=30)
             return worker
 

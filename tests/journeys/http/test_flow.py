@@ -34,11 +34,13 @@ def test_the_budget_of_a_tree_is_shared_shown_and_raised(house: House, worker: W
 @pytest.mark.timeout(180)
 def test_a_bulk_over_what_a_worker_runs_meanwhile_does_each_job_once(house: House, worker: Worker) -> None:
     acme, beta = house.acme, house.beta
-    batch = {"jobs": [{"workflow": "nap", "args": [0.02], "tags": ["wrong"]}] * 600}
+    quick, long = ({"workflow": "nap", "args": [seconds], "tags": ["wrong"]} for seconds in (0.02, 0.5))
+    batch = {"jobs": [quick] * 100 + [long] * 500}
     ids = [item["job"]["id"] for item in acme.submitter.post("jobs/batch", batch)["items"]]
     theirs = beta.submit("nap", 0.02, tags=["wrong"], delay=60)
     asked = {"verb": "cancel", "tag": "wrong", "reason": "the wrong file"}
     acme.submitter.may_not("POST", "bulks", asked)
+    acme.until(ids[0], "COMPLETED")
     assert acme.reader.get("bulks/count", tag="wrong", state="QUEUED")["number"] > 0
 
     bulk = acme.operator.post("bulks", asked)

@@ -12,11 +12,12 @@ from tests.journeys.http.conftest import FINAL, House, Tenancy
 from tests.server.conftest import problem
 from tests.support.eventually import eventually
 from tests.support.workers import Worker
-from tests.tiers import commit_on_sqlite
+from tests.tiers import at_a_distance, commit_on_sqlite
 
 HOLDS = ("worker", "heartbeat_at", "lease_until")
 
 
+@at_a_distance("sqlite")
 def test_a2_a_running_job_shows_who_holds_it_and_no_other_does(house: House, worker: Worker) -> None:
     acme = house.acme
     job = acme.submit("nap", 60)
@@ -67,6 +68,7 @@ def test_a16_a18_what_does_not_run_is_cancelled_at_once_and_what_has_ended_is_a_
         house.beta.operator.sees_nothing("POST", f"jobs/{job}/cancel", {})
 
 
+@at_a_distance("sqlite")
 def test_a16_a_parked_job_is_cancelled_at_once_and_never_claimed_again(house: House, worker: Worker) -> None:
     acme = house.acme
     job = acme.submit("asks")
@@ -80,6 +82,7 @@ def test_a16_a_parked_job_is_cancelled_at_once_and_never_claimed_again(house: Ho
     assert acme.kinds(job).count("claimed") == 1
 
 
+@at_a_distance("sqlite")
 @pytest.mark.parametrize("workflow", ["greet", "breaks"])
 def test_a18_a_cancel_of_what_ended_by_itself_names_the_end(house: House, worker: Worker, workflow: str) -> None:
     acme = house.acme

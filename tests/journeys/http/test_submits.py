@@ -46,7 +46,7 @@ def test_a45_ten_clients_with_one_key_get_one_job(house: House) -> None:
 def test_a46_a_tenant_at_its_cap_is_told_when_to_come_again_and_leaves_nothing(house: House) -> None:
     acme, cap = house.acme, {"max_queued": 3}
     acme.admin.may_not("POST", "tenants/acme/limit", cap)
-    waiting = len(_queued(acme))
+    waiting = _queued(acme)
     house.platform.post("tenants/acme/limit", {"max_queued": waiting + 3})
     try:
         jobs = [acme.submit("greet", queue="capped", delay=60) for _ in range(3)]
@@ -55,7 +55,7 @@ def test_a46_a_tenant_at_its_cap_is_told_when_to_come_again_and_leaves_nothing(h
         assert int(refused.headers["retry-after"]) >= 1
         many = {"jobs": [{"workflow": "greet", "queue": "capped"}] * 2}
         assert [item["status"] for item in acme.submitter.post("jobs/batch", many)["items"]] == [429, 429]
-        assert len(_queued(acme)) == waiting + 3
+        assert _queued(acme) == waiting + 3
         other = house.beta.submit("greet", delay=60)
         acme.operator.post(f"jobs/{jobs[0]}/cancel")
         again = _submitted(acme, {"workflow": "greet", "queue": "capped", "delay": 60}, "too-many")
@@ -68,9 +68,9 @@ def test_a46_a_tenant_at_its_cap_is_told_when_to_come_again_and_leaves_nothing(h
         acme.operator.post(f"jobs/{job}/cancel")
 
 
-def _queued(tenancy: Tenancy) -> list[str]:
-    found = tenancy.reader.get("jobs", state="QUEUED", limit=1000)["items"]
-    return [job["id"] for job in found]
+def _queued(tenancy: Tenancy) -> int:
+    """However many other tests of this module have left: more than one page holds."""
+    return int(tenancy.reader.get("bulks/count", state="QUEUED")["number"])
 
 
 @commit_on_sqlite
@@ -118,7 +118,7 @@ def test_a55_a_job_of_a_small_tenant_starts_within_a_second_beside_a_hundred_tho
     for _ in range(MANY // 1000):
         items = acme.submitter.post("jobs/batch", batch)["items"]
         assert {item["status"] for item in items} == {201}
-    assert len(_queued(acme)) == 1000, "there are many more"
+    assert _queued(acme) > 1000, "there are many more"
 
     waits = []
     for _ in range(5):

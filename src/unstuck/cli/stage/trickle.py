@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import deque
+from datetime import datetime
 from typing import Any
 
 from unstuck.chance import Chance
 from unstuck.examples import demo as shop
 from unstuck.model.errors import Conflict, NotBlacklisted, UnknownJob, WorkflowBlacklisted
-from unstuck.views.flow import ApprovalView
 
 NAMES = ("Ada", "Grace", "Linus", "Barbara", "Guido", "Radia", "Dennis", "Margaret")
 ITEMS = ("lamp", "kettle", "bicycle", "piano", "umbrella")
 REPEATED = (shop.CULPRITS[0], *shop.CULPRITS)
 MANAGER = "Margaret"
-#: How long a question stays for you to answer.
-PATIENCE = 6.0
+#: How long a question stays for you to answer, and a target blocked for you to free it.
+PATIENCE = 30.0
 #: So many stuck executions are too many here, so that nobody has to watch for long.
 THRESHOLD = 2
 
@@ -98,8 +98,10 @@ class Trickle:
         shop.deliver.enqueue_many([(customer, item) for item in ITEMS[:2]])
 
     def _skip_failed(self, lap: int) -> None:
-        """After a lap in which it could be looked at; what an earlier demo left behind too."""
-        for target in shop.app.targets.list(blocked=True) if lap % 2 == 0 else ():
+        """Once it could be looked at; what an earlier demo left behind too."""
+        for target in shop.app.targets.list(blocked=True):
+            if target.blocked_at is None or not self._has_waited(target.blocked_at):
+                continue
             try:
                 shop.app.job(target.blocked_by or "").skip(by="the shop")
             except (Conflict, UnknownJob):
@@ -111,7 +113,7 @@ class Trickle:
     def _decide(self, lap: int) -> None:
         """The release manager looks in once a lap, and leaves to you what was asked only a moment ago."""
         for approval in shop.app.approvals.list():
-            if approval.workflow != shop.release.name or not self._has_waited(approval):
+            if approval.workflow != shop.release.name or not self._has_waited(approval.asked_at):
                 continue
             self._decided += 1
             try:
@@ -122,8 +124,8 @@ class Trickle:
             except (Conflict, UnknownJob):
                 pass  # somebody at another terminal was faster
 
-    def _has_waited(self, approval: ApprovalView) -> bool:
-        return (shop.app._engine.store.now() - approval.asked_at).total_seconds() >= PATIENCE
+    def _has_waited(self, since: datetime) -> bool:
+        return (shop.app._engine.store.now() - since).total_seconds() >= PATIENCE
 
     def _get_stuck(self, lap: int) -> None:
         """Every second lap a job that does not stop, and beside it some that must not suffer from it. The first

@@ -27,6 +27,7 @@ class Code(StrEnum):
     CONCURRENCY_LIMIT = "concurrency_limit"
     RATE_LIMITED = "rate_limited"
     NO_WORKER = "no_worker"
+    NOT_GRANTED = "not_granted"
     WORKER_LACKS_CODE = "worker_lacks_code"
     APP_NOT_LOADED = "app_not_loaded"
     WORKERS_DRAINING = "workers_draining"

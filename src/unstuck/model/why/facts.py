@@ -211,6 +211,19 @@ class WorkerFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class GrantFacts:
+    """What the key of a live worker at a distance grants of a job."""
+
+    tenant: bool
+    queue: bool
+    workflow: bool
+
+    @property
+    def covers(self) -> bool:
+        return self.tenant and self.queue and self.workflow
+
+
+@dataclass(frozen=True, slots=True)
 class LetterFacts:
     """The dead letter of its last run. `key`: the id of the signing key that its signature names."""
 
@@ -243,6 +256,9 @@ class Facts:
     workers: tuple[WorkerFacts, ...] = ()
     #: Live workers of any kind: every live worker sweeps.
     sweepers: int = 0
+    #: Active ones that have the database themselves; and what the keys of those at a distance grant, the same once.
+    beside: int = 0
+    grants: tuple[GrantFacts, ...] = ()
     #: The last that registered its workflow: code version and when it was seen.
     known_version: str | None = None
     known_at: datetime | None = None
@@ -266,3 +282,8 @@ class Facts:
     @property
     def is_served(self) -> bool:
         return any(worker.serves for worker in self.workers)
+
+    @property
+    def is_ungranted(self) -> bool:
+        """Only workers at a distance live, and none of their keys lets them run it."""
+        return bool(self.grants) and not self.beside and not any(grant.covers for grant in self.grants)

@@ -17,7 +17,7 @@ from unstuck.model.why.words import counted, how_often, is_or_are, lasting, work
 
 @rule(Code.NO_WORKER, "no live worker serves its queue", Actor.OPERATOR, "unstuck worker MODULE:APP")
 def no_worker(view: WhyView) -> Iterator[Finding]:
-    if view.facts.is_served or _draining(view) or _lacking(view) or _loading(view):
+    if view.facts.is_served or view.facts.is_ungranted or _draining(view) or _lacking(view) or _loading(view):
         return
     seen = max((w.beat_at for w in view.facts.workers), default=None)
     last = f"the last one was seen{view.ago(seen)}" if seen else "none ever did"
@@ -30,6 +30,37 @@ def no_worker(view: WhyView) -> Iterator[Finding]:
 
 
 @rule(
+    Code.NOT_GRANTED,
+    "only workers at a distance live, and no key of theirs grants its queue and workflow",
+    Actor.ADMIN,
+    "unstuck keys create NAME --role worker",
+)
+def not_granted(view: WhyView) -> Iterator[Finding]:
+    if not view.facts.is_ungranted:
+        return
+    job = view.job
+    options = f"{given('--queue', job.queue)} {given('--workflow', job.workflow)}"
+    yield Finding(
+        f"only workers at a distance live, and no key of theirs grants {_ungranted(view)}",
+        remedy=view.command(f"unstuck keys create NAME --role worker {options}"),
+        details={"tenant": job.tenant, "queue": job.queue, "workflow": job.workflow},
+    )
+
+
+def _ungranted(view: WhyView) -> str:
+    """The first that none of them has; each may be granted by some key, but all by none."""
+    job, grants = view.job, view.facts.grants
+    grants_tenant = [grant for grant in grants if grant.tenant]
+    if not grants_tenant:
+        return f"tenant {job.tenant}"
+    if not any(grant.queue for grant in grants_tenant):
+        return f"queue {job.queue}"
+    if not any(grant.workflow for grant in grants_tenant):
+        return f"workflow {job.workflow}"
+    return f"queue {job.queue} and workflow {job.workflow} together"
+
+
+@rule(
     Code.WORKER_LACKS_CODE,
     "live workers serve its queue, but none has its workflow",
     Actor.OPERATOR,
@@ -37,7 +68,7 @@ def no_worker(view: WhyView) -> Iterator[Finding]:
 )
 def worker_lacks_code(view: WhyView) -> Iterator[Finding]:
     lacking = _lacking(view)
-    if not lacking or view.facts.is_served:
+    if not lacking or view.facts.is_served or view.facts.is_ungranted:
         return
     facts, job = view.facts, view.job
     versions = sorted({w.code_version for w in lacking})
@@ -62,7 +93,7 @@ def worker_lacks_code(view: WhyView) -> Iterator[Finding]:
 )
 def app_not_loaded(view: WhyView) -> Iterator[Finding]:
     loading = _loading(view)
-    if not loading or view.facts.is_served:
+    if not loading or view.facts.is_served or view.facts.is_ungranted:
         return
     failed = next((w for w in loading if w.problem), None)
     if failed is None:

@@ -12,10 +12,15 @@ _MOUNTS = Path("/proc/self/mountinfo")
 
 def network_filesystem(path: Path, mounts: str | None = None) -> str | None:
     """The type of the network filesystem that holds this path, or None."""
+    kind = filesystem(path, mounts)
+    return kind if kind is not None and _NETWORK.fullmatch(kind) else None
+
+
+def filesystem(path: Path, mounts: str | None = None) -> str | None:
+    """The type of the filesystem that holds this path; None where nobody says."""
     if mounts is None:
         mounts = _MOUNTS.read_text(encoding="utf-8", errors="replace") if _MOUNTS.exists() else ""
-    kind = _type_of(os.path.realpath(path), mounts)
-    return kind if kind is not None and _NETWORK.fullmatch(kind) else None
+    return _type_of(os.path.realpath(path), mounts)
 
 
 def _type_of(path: str, mounts: str) -> str | None:

@@ -23,7 +23,7 @@ from psycopg import errors
 from unstuck.chance import SystemChance
 from unstuck.clock import boot
 from unstuck.model.errors import OutcomeUnknown, SchemaMismatch, StoreBusy, StoreError, StoreUnavailable
-from unstuck.store.database import SLOW_SHARE, Row, StoreSlow, T, Transaction
+from unstuck.store.database import SLOW_SHARE, Row, ServerReach, StoreSlow, T, Transaction
 from unstuck.store.drivers import leaps, migrations, postgres_flight
 from unstuck.store.drivers.leaps import Leapt, Witness
 from unstuck.store.drivers.migrations import Migration, Repeatable, SchemaTransaction
@@ -209,6 +209,21 @@ class PostgresDatabase:
             [self._statements["migration_table"], self._statements["repeatable_table"]],
             "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)",
         )
+
+    def reach(self) -> ServerReach:
+        """A pooler announces a number of its own to each client. One that lends its sessions for a transaction serves
+        two clients, of which neither is inside one, by the same session."""
+
+        def look(call: PostgresCall, _: float | None) -> tuple[tuple[int, int], tuple[int, int]]:
+            first = call.backend()
+            return first, self._call(lambda other, _: other.backend(), None)
+
+        (announced, ours), (_, other) = self._call(look, None)
+        pooler = "none" if announced == ours else "transaction" if ours == other else "session"
+        return ServerReach(self._max_connections, self._prepare is not None, pooler)  # type: ignore[arg-type]
+
+    def fold_log(self, within: float) -> bool:
+        return True  # it is the server's own affair
 
     def close(self) -> None:
         self._pool.close()

@@ -130,6 +130,13 @@ class PostgresCall:
             return postgres_flight.write_and_hint(self._connection, self._statements, statement, values, hint)
         return PostgresTransaction(self._connection.session, self._statements).all(statement, **values)
 
+    def backend(self) -> tuple[int, int]:
+        """Which process of the server answers us: as it was announced when we connected, and as it says itself."""
+        result = self._driver.pgconn.exec_(b"SELECT pg_backend_pid()")
+        if result.status != psycopg.pq.ExecStatus.TUPLES_OK:
+            raise errors.error_from_result(result)
+        return self._driver.pgconn.backend_pid, int(result.get_value(0, 0) or 0)
+
     def stop_after(self, milliseconds: int | None) -> None:
         """For the session: a round trip by itself, unless it is so already. The pool sees to that."""
         if self._connection.stop_after != milliseconds:

@@ -29,13 +29,13 @@ from typing import Any
 from unstuck import machine
 from unstuck.clock import boot, wall
 from unstuck.model.errors import StoreError, StoreUnavailable
-from unstuck.store.database import Row, T, Transaction
+from unstuck.store.database import FileReach, Row, T, Transaction
 from unstuck.store.drivers import leaps, migrations
-from unstuck.store.drivers.filesystems import network_filesystem
+from unstuck.store.drivers.filesystems import filesystem, network_filesystem
 from unstuck.store.drivers.migrations import Migration, Repeatable, SchemaTransaction
 from unstuck.store.drivers.sqlite_readers import Readers, ReadersClosed
 from unstuck.store.drivers.sqlite_session import SqliteTransaction, is_busy, patiently, pause, translated
-from unstuck.store.drivers.sqlite_writer import Task, Writer
+from unstuck.store.drivers.sqlite_writer import Gate, Task, Writer
 from unstuck.store.drivers.statements import Statements, UnknownStatement
 from unstuck.store.drivers.wake import Wake
 from unstuck.store.hint import ANYWHERE, Hint
@@ -180,6 +180,38 @@ class SqliteDatabase:
             [self._statements["migration_table"], self._statements["repeatable_table"]],
             "CAST(strftime('%s', 'now') AS INTEGER) * 1000000",
         )
+
+    def reach(self) -> FileReach:
+        log, disk = Path(f"{self.path}-wal"), os.statvfs(self.path.parent)
+        return FileReach(
+            path=str(self.path),
+            sqlite=sqlite3.sqlite_version,
+            kind=filesystem(self.path),
+            log=log.stat().st_size if log.exists() else 0,
+            disk=disk.f_blocks * disk.f_frsize,
+            disk_free=disk.f_bavail * disk.f_frsize,
+        )
+
+    def fold_log(self, within: float) -> bool:
+        """On a connection of its own, under the lock that keeps every writer out meanwhile: see the head of this."""
+        deadline = boot() + within
+        gate, connection = Gate(self.path), self._open(deadline)
+        try:
+            while True:
+                try:
+                    if gate.exclusive() and not connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+                        return True
+                except sqlite3.Error as error:
+                    if not is_busy(error):
+                        raise translated(error) from error
+                finally:
+                    gate.release()
+                if boot() >= deadline:
+                    return False
+                pause(0.02)
+        finally:
+            gate.close()
+            connection.close()
 
     def close(self) -> None:
         with self._lock:

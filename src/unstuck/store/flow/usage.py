@@ -21,7 +21,7 @@ from unstuck.model.lifecycle import RequestKind
 from unstuck.model.policy import Policy
 from unstuck.model.waits import Spent, TreeSpent
 from unstuck.store.database import Row, Transaction
-from unstuck.store.life.control import request
+from unstuck.store.life import control
 from unstuck.store.order.name_ids import NameIds
 from unstuck.store.read.lookup import job_row
 from unstuck.store.rows import packed
@@ -56,7 +56,7 @@ def spend(
         t.run("charge_payer", payer=payer.number, run=payer.run, rows=rows)
     spent = _spent(t, [_Payer(ref.job, job["uid"], run, policy), *payers])
     if spent.exceeded is not None:
-        request(t, running, RequestKind.BUDGET, spent.exceeded, BY)
+        control.request(t, running, RequestKind.BUDGET, spent.exceeded, BY)
     return spent
 
 

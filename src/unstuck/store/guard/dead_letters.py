@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 
-from unstuck.model.dead_letters import EXHAUSTED, sentence_of
+from unstuck.model.dead_letters import EXHAUSTED, LINK, TITLE, sentence_of
 from unstuck.model.errors import NoDeadLetter
 from unstuck.model.news import NewsItem, NewsKind
 from unstuck.model.payload import clean_text
@@ -25,7 +25,6 @@ from unstuck.store.life.changes import MAX_MESSAGE, cleaned
 from unstuck.store.port import MOST_CHARACTERS, DeadLetter, LetterFilter, NewLetter
 from unstuck.store.rows import instant, letter_terms, packed, terms_of, text_of
 
-LINK = "/platform/dead-letters"
 _LAST = 1 << 62
 #: Rows that are read at once: each may hold an envelope that somebody has blown up.
 _AT_ONCE = 100
@@ -79,7 +78,7 @@ def exhausted(t: Transaction, ended: Sequence[tuple[Row, ErrorInfo | None]]) -> 
 def _notify(t: Transaction, tenant: str, workflow: str, reason: str, number: int) -> None:
     """One open notification per tenant, workflow and reason, which counts: a thousand letters are one piece of news.
     What comes while another transaction has it in its hands is not counted: nobody waits to be counted."""
-    place = {"title": f"Dead letters: {reason}", "link": LINK, "tenant": tenant, "workflow": workflow}
+    place = {"title": TITLE.format(reason=reason), "link": LINK, "tenant": tenant, "workflow": workflow}
     open_one = t.one("open_notification", **place)
     if open_one is not None:
         t.run("count_notification", number=open_one["id"], more=number)

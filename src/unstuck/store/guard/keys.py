@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
@@ -32,6 +33,11 @@ def add(t: Transaction, new: NewKey) -> KeyRecord | None:
 def one(t: Transaction, id: str, tenant: str | None = None, digest: str | None = None) -> SeenKey | None:
     row = t.one("api_key", id=id, tenant=tenant, digest=digest)
     return None if row is None else SeenKey(_record(row), instant(row["now"]))
+
+
+def several(t: Transaction, ids: Collection[str]) -> dict[str, SeenKey]:
+    rows = t.all("api_keys_of", ids=sorted(ids))
+    return {row["id"]: SeenKey(_record(row), instant(row["now"])) for row in rows}
 
 
 def page(t: Transaction, tenant: str | None, ended: bool, before: int | None, limit: int) -> list[KeyRecord]:

@@ -32,7 +32,7 @@ def facts(t: Transaction, worker: int, claim: str) -> SignedFacts:
     if not rows:
         return SignedFacts()
     # A second read that is not older than the first: what was revoked before the claim is in it.
-    revoked = [row["key"] for row in t.all("revoked_signers")] if rows[0]["has_revoked"] else ()
+    revoked = [row["key"] for row in t.all("revoked_signers")] if rows[0]["is_first"] is not None else ()
     return SignedFacts({row["job"]: _signed_row(row) for row in rows}, frozenset(revoked), instant(rows[0]["clock"]))
 
 
@@ -45,9 +45,9 @@ def _signed_row(row: Row) -> SignedRow:
         row["workflow"],
         row["priority"],
         bool(row["has_target"]),
-        row["target"] if row["target_tenant"] == row["tenant"] else None,
-        bool(row["is_made"]),
-        bool(row["is_first"]),
+        row["target"],
+        row["made_by"],
+        row["is_first"] is None or bool(row["is_first"]),
         signature.encode() if isinstance(signature, str) else signature,
     )
 

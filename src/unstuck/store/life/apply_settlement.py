@@ -128,7 +128,7 @@ def _apply(
     started = bool(row["started"]) or not isinstance(report.outcome, NotStarted | Refused)
     turn = _turn(settlement, started, _policy(t, tools, row))
     error_type, error_message = cleaned(settlement.error)
-    duration = report.duration_ms if report.duration_ms is not None else _elapsed_ms(row)
+    duration = _duration(row, report)
     changes.closed.append(job)
     changes.keep_output(job, row["token"], report.output, settlement.error.stack if settlement.error else None)
     facts = _facts(row, settlement, by, own) | {"error_type": error_type, "error_message": error_message}
@@ -185,6 +185,13 @@ def _answered_early(changes: Changes, row: Row, wait: Row, appointed: int | None
     facts = waits.answered_facts(wait)
     changes.tell(row["job"], row["event_count"] + 2, row["now"], EventKind.WOKEN, row["run"], row["token"], facts)
     return 1
+
+
+def _duration(row: Row, report: Report) -> int | None:
+    """In milliseconds; None: no handler began, so nothing took any time."""
+    if isinstance(report.outcome, Refused):
+        return None
+    return report.duration_ms if report.duration_ms is not None else _elapsed_ms(row)
 
 
 def _elapsed_ms(row: Row) -> int:

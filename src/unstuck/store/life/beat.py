@@ -15,9 +15,11 @@ from typing import Any
 from unstuck.clock import boot
 from unstuck.model.errors import ErrorType, StoreBusy
 from unstuck.model.job import AttemptRef
+from unstuck.model.offers import is_unheard
 from unstuck.model.settlement import ErrorInfo, Lost, NotStarted
 from unstuck.store.database import Database, Row, Transaction
 from unstuck.store.life.apply_settlement import close, report_of
+from unstuck.store.life.offers import UNHEARD
 from unstuck.store.life.settle_tools import Settling
 from unstuck.store.order.line import lock_of_jobs
 from unstuck.store.port import Beat
@@ -43,7 +45,8 @@ def renew(database: Database, worker: int, lease: float, state: str, info: Mappi
     facts: dict[str, Any] = {"worker": worker, "lease": span(lease), "state": state, "info": said}
     for _ in range(_RENEWALS):
         if (row := _renew(database, facts)) is not None:
-            return Beat(alive=True, lease_until=instant(row["lease_until"]), state=row["state"])
+            until, at = instant(row["lease_until"]), instant(row["now"])
+            return Beat(alive=True, lease_until=until, state=row["state"], renewed_at=at)
         if not _stands(database, worker):
             return Beat(alive=False)
     raise StoreBusy("the database's clock leaps to and fro; the lease was not renewed")
@@ -83,10 +86,17 @@ def write_starts(t: Transaction, worker: int, started: Mapping[int, datetime]) -
     return t.run("start_attempts", worker=worker, rows=packed(rows))
 
 
-def unheld(granted: Mapping[AttemptRef, object], holding: BeatFacts) -> list[AttemptRef]:
+def unheld(granted: Mapping[AttemptRef, Row], holding: BeatFacts, renewed_at: datetime | None) -> list[AttemptRef]:
+    """What was claimed since the renewal its worker could not know when it said what it holds: a reconciliation that
+    was long on its way must take no running body for forgotten."""
     known = {*holding.held, *holding.settling}
     pending = set(holding.pending_claims)
-    return [ref for ref in granted if ref not in known and ref.claim not in pending]
+    last = None if renewed_at is None else microseconds(renewed_at)
+    return [
+        ref
+        for ref, row in granted.items()
+        if ref not in known and ref.claim not in pending and (last is None or row["claimed_at"] <= last)
+    ]
 
 
 def give_back(
@@ -110,6 +120,8 @@ def leave_behind(t: Transaction, tools: Settling, worker: int, jobs: Sequence[in
     return [ref.job for ref in outcomes.states], outcomes.woke
 
 
-def _left(row: Row) -> Lost:
+def _left(row: Row) -> Lost | NotStarted:
+    if is_unheard(row["claim"]):
+        return NotStarted(UNHEARD)
     message = f"worker {row['worker_name']} on {row['host']} left while it held this"
     return Lost(ErrorInfo(ErrorType.WORKER_LOST, message), "uncharged")

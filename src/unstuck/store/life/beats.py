@@ -57,7 +57,7 @@ class Beats:
             self._write_starts(worker, holding.started)
         granted = self._database.read(lambda t: beat.look(t, worker))
         found = beat.compare(renewed, granted, holding)
-        if not (unheld := beat.unheld(granted, holding)):
+        if not (unheld := beat.unheld(granted, holding, renewed.renewed_at)):
             return found
         given: list[AttemptRef] = []
 

@@ -19,6 +19,7 @@ from unstuck.model.news import MOST_OF_TENANT, NewsItem, Publication
 from unstuck.model.payload import MAX_NAME, clean_text
 from unstuck.store.database import Database, Row, Transaction
 from unstuck.store.port import EVERY, Published, Verdict
+from unstuck.store.port.webhooks import HELD
 from unstuck.store.rows import instant_or_none, packed, span
 from unstuck.store.untold import Untold, is_careful
 from unstuck.telemetry import emit
@@ -124,7 +125,7 @@ def _published(given: Publication) -> dict[str, Any]:
 
 def forget(database: Database, kept: float, batch: int, past: int) -> int:
     """What is older than the feed, and what its publisher gave less time."""
-    facts = {"kept": span(kept), "batch": batch, "past": past}
+    facts = {"kept": span(kept), "held": span(HELD), "batch": batch, "past": past}
     return _forgotten(database, database.read(lambda t: t.all("old_news", **facts)))
 
 

@@ -25,6 +25,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from unstuck.model import schedules as rules_of_ticks
+from unstuck.model.alerts import RULES
 from unstuck.model.errors import (
     Conflict,
     DeclaredByCode,
@@ -34,12 +35,13 @@ from unstuck.model.errors import (
 )
 from unstuck.model.guard import schedule_rules_of
 from unstuck.model.job import NewJob
+from unstuck.model.news import NewsItem, NewsKind
 from unstuck.model.payload import clean_text
-from unstuck.model.schedules import SILENT_AFTER, Overlap, ScheduleRules, ScheduleSpec, next_tick
+from unstuck.model.schedules import SILENT_AFTER, Overlap, ScheduleRules, ScheduleSpec, ScheduleState, next_tick
 from unstuck.model.spelling import about, given
 from unstuck.store.database import Row, Transaction
 from unstuck.store.guard import audit
-from unstuck.store.life import submit
+from unstuck.store.life import news, submit
 from unstuck.store.life.changes import MAX_MESSAGE, ahead_of, moment
 from unstuck.store.order.name_ids import Numbers
 from unstuck.store.port import FiringRecord, NewFiring, Overlapped, ScheduleRecord
@@ -49,7 +51,9 @@ from unstuck.telemetry import emit
 _LAST = 1 << 62
 #: Open firings that one look goes through.
 MOST_OPEN = 1000
-SILENT = "Schedule fell silent"
+#: So many are counted for the metrics.
+MOST_COUNTED = 100_000
+SILENT = RULES["schedule_silent"].title
 UNREADABLE = (ValueError, TypeError, AttributeError)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -145,6 +149,8 @@ def pause(
     _expect(t, {**row, "paused_at": row["now"], "paused_until": end}, spec, _clock(row, spec))
     told = {"until": None if until is None else until.isoformat(), "reason": why}
     audit.note(t, who, "schedules.pause", name, tenant, told)
+    facts = {"schedule": name, "by": who, **told}
+    news.tell(t, [NewsItem(NewsKind.SCHEDULE_PAUSED, facts, tenant, workflow=row["workflow"])])
     return record_of(_row(t, tenant, name))
 
 
@@ -156,6 +162,8 @@ def resume(t: Transaction, tenant: str, name: str, by: str) -> ScheduleRecord:
         t.run("unpause_schedule", number=row["id"])
         _expect(t, {**row, "paused_at": None, "paused_until": None}, record.spec, record.now)
         audit.note(t, by, "schedules.resume", name, tenant)
+        facts = {"schedule": name, "by": clean_text(by, 200)}
+        news.tell(t, [NewsItem(NewsKind.SCHEDULE_RESUMED, facts, tenant, workflow=row["workflow"])])
     return record_of(_row(t, tenant, name))
 
 
@@ -176,6 +184,12 @@ def firings(t: Transaction, schedule: int, before: int | None, limit: int) -> li
 def silent(t: Transaction, tenant: str | None, late: float, limit: int) -> list[ScheduleRecord]:
     rows = t.all("silent_schedules", tenant=tenant, late=span(late), quiet=SILENT_AFTER, most=limit)
     return [record_of(row) for row in rows]
+
+
+def states(t: Transaction, tenant: str | None) -> dict[ScheduleState, int]:
+    """As `ScheduleRecord.state` has it."""
+    rows = t.all("schedule_states", tenant=tenant, looked=MOST_COUNTED)
+    return {ScheduleState(row["state"]): int(row["schedules"]) for row in rows}
 
 
 # --- ticks --------------------------------------------------------------------------------------------------------
@@ -236,7 +250,22 @@ def fire(t: Transaction, firing: NewFiring, numbers: Numbers | None, key_life: f
         return None
     found = t.one("firing", number=seen.number, tick=microseconds(decided.tick))
     assert found is not None
+    _tell(t, row, decided, None if job is None else found["job"])
     return firing_of(found)
+
+
+def _tell(t: Transaction, row: Row, firing: NewFiring, job: str | None) -> None:
+    """What came of a tick, in the feed; about its job, where it made one."""
+    told: dict[str, Any] = {"schedule": row["name"], "tick": firing.tick.isoformat(), "firing": firing.kind}
+    told |= {"by": None if firing.by is None else clean_text(firing.by, 200)}
+    if job is not None:
+        placed = t.one("job", tenant=row["tenant"], uid=job)
+        number = None if placed is None else placed["number"]
+        news.tell(t, [NewsItem(NewsKind.SCHEDULE_FIRED, told, row["tenant"], workflow=row["workflow"], job=number)])
+        return
+    reason = None if firing.reason is None else clean_text(firing.reason, MAX_MESSAGE)
+    told |= {"outcome": firing.outcome, "reason": reason, "ticks": firing.ticks if firing.ticks > 1 else None}
+    news.tell(t, [NewsItem(NewsKind.SCHEDULE_NOT_FIRED, told, row["tenant"], workflow=row["workflow"])])
 
 
 def _still(t: Transaction, seen: ScheduleRecord) -> Row | None:
@@ -281,6 +310,9 @@ def _move_on(t: Transaction, row: Row, spec: ScheduleSpec, firing: NewFiring) ->
             f"{firing.reason}; what was: {about('unstuck schedules firings', name, given('--tenant', tenant))}"
         )
         audit.notify(t, SILENT, message, f"/schedules/{name}", "warning", tenant, row["workflow"])
+        reason = None if firing.reason is None else clean_text(firing.reason, MAX_MESSAGE)
+        facts = {"schedule": name, "ticks": quiet, "reason": reason}
+        news.tell(t, [NewsItem(NewsKind.SCHEDULE_SILENT, facts, tenant, workflow=row["workflow"])])
 
 
 def _expect(t: Transaction, row: Mapping[str, Any], spec: ScheduleSpec, after: datetime) -> None:

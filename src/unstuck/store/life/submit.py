@@ -115,6 +115,7 @@ def can_be_at_once(jobs: Sequence[NewJob]) -> bool:
         and job.key is None
         and job.start_at is None
         and job.replay_of is None
+        and job.made_by is None
         and not (job.delay or job.tags or job.on_hold or job.after or job.has_given_id)
         and job.workflow == first.workflow
         and job.said == first.said
@@ -331,6 +332,7 @@ def _columns(place: int, job: NewJob, numbers: Numbers) -> dict[str, Any]:
         "on_hold": int(job.on_hold),
         "after_failure": job.after_failure if job.after else None,
         "replay_of": job.replay_of,
+        "made_by": job.made_by,
         "trace": job.trace,
         "span": job.span,
         "signature": job.signature,

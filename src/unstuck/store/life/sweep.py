@@ -11,13 +11,15 @@ from unstuck.model import settlement
 from unstuck.model.errors import ErrorType
 from unstuck.model.lifecycle import EventKind, JobState
 from unstuck.model.names import KEPT
+from unstuck.model.offers import is_unheard
 from unstuck.model.settlement import Blame, ErrorInfo, Outcome, Stuck
 from unstuck.model.target import FIRST, place_of, turn_after
 from unstuck.store.database import Row, Transaction
 from unstuck.store.flow import children
-from unstuck.store.guard import breaker
+from unstuck.store.guard import alerts, breaker
 from unstuck.store.life.apply_settlement import Outcomes, close, report_of
 from unstuck.store.life.changes import Changes, done_of, moment
+from unstuck.store.life.offers import UNHEARD
 from unstuck.store.life.settle_tools import Settling
 from unstuck.store.order.line import end_stays, lock_of_jobs
 from unstuck.store.order.targets import take_turn
@@ -65,10 +67,13 @@ def recover_lost(
     rows = t.all("attempts_of_worker", worker=worker, jobs=jobs, targets=lock_of_jobs(t, jobs))
     outcomes = close(t, tools, [(row, report_of(row, _lost(row))) for row in rows], by="recovery", own=False)
     breaker.count(t, outcomes.marks)
+    alerts.note_recoveries(t, [row for row in rows if row["worker_state"] not in _UNCHARGED])
     return _recovered(rows, outcomes), outcomes.woke
 
 
 def _lost(row: Row) -> Outcome:
+    if is_unheard(row["claim"]):
+        return settlement.NotStarted(UNHEARD)
     why = row["worker_reason"] or "its lease ended"
     blame: Blame = "uncharged" if row["worker_state"] in _UNCHARGED else "worker"
     message = f"worker {row['worker_name']} on {row['host']} was lost: {why}"

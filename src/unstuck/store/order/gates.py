@@ -9,17 +9,25 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, get_args
 
-from unstuck.model.errors import OutcomeUnknown, SchemaMismatch, StoreUnavailable, UnknownTarget, UnknownTenant
+from unstuck.model.errors import (
+    InvalidInput,
+    OutcomeUnknown,
+    SchemaMismatch,
+    StoreUnavailable,
+    UnknownTarget,
+    UnknownTenant,
+)
 from unstuck.model.job import DEFAULT_TENANT, WorkflowRecord
 from unstuck.model.limits import parse_rate
 from unstuck.model.news import NewsKind
 from unstuck.model.payload import clean_text
 from unstuck.model.policy import Policy
 from unstuck.store.database import Database, Row, Transaction
-from unstuck.store.life import news
+from unstuck.store.life import ends, news
 from unstuck.store.life.changes import MAX_MESSAGE
 from unstuck.store.order import targets
 from unstuck.store.order.limit_room import limited
@@ -41,6 +49,9 @@ from unstuck.store.port import (
 )
 from unstuck.store.rows import instant, instant_or_none, microseconds, packed, span
 from unstuck.telemetry import emit
+
+#: Rows that one tenant's own workers may register: workflows and their versions.
+MOST_OF_TENANT = 10_000
 
 # --- the look -----------------------------------------------------------------------------------------------------
 
@@ -272,19 +283,35 @@ def register_workflows(
     worker: int | None,
     queues: Sequence[str],
     app: str | None = None,
+    tenant: str | None = None,
 ) -> frozenset[str]:
     """Write what differs, and answer of which workflows not all could be written. The worker's own row comes behind
     theirs, so that its beat waits for none of them. The limits come last: which of them holds depends on which
-    workers serve."""
-    in_order = sorted(workflows, key=lambda w: (w.name, w.code_version))
-    held = _written(database, database.read(lambda t: _lacking(t, in_order)))
+    workers serve. `tenant`: whose jobs alone the worker takes, and whose alone its rows are."""
+    whose = tenant or EVERY
+    in_order = sorted((replace(w, tenant=whose) for w in workflows), key=lambda w: (w.name, w.code_version))
+    lacking = database.read(lambda t: _lacking(t, in_order))
+    following = database.read(lambda t: _following(t, in_order, app))
+    if tenant is not None and lacking:
+        _check_room(database, tenant, len(lacking))
+    held = _written(database, [*lacking, *following])
     if worker is not None:
         served: dict[str, Any] = {"queues": sorted(set(queues)), "workflows": sorted({w.name for w in workflows})}
-        serves = packed(served if app is None else {**served, "app": app})
+        said = {"app": app, "tenant": tenant}
+        serves = packed(served | {name: each for name, each in said.items() if each is not None})
         version = version_of(workflows)
         database.write(lambda t: t.run("set_serves", worker=worker, serves=serves, code_version=version))
     _, unkept = keep_code_limits(database)
     return held | (unkept & {w.name for w in workflows})
+
+
+def _check_room(database: Database, tenant: str, more: int) -> None:
+    """Whoever has a tenant's key could fill the table otherwise. Old versions go with time."""
+    row = database.read(lambda t: t.one("workflow_rows_of_tenant", tenant=tenant))
+    if row is not None and row["number"] + more > MOST_OF_TENANT:
+        raise InvalidInput(
+            f"tenant {tenant} has {row['number']:,} versions of workflows of its own; the limit is {MOST_OF_TENANT:,}"
+        )
 
 
 def keep_code_limits(database: Database) -> tuple[int, frozenset[str]]:
@@ -313,10 +340,14 @@ def _written(database: Database, writes: Sequence[_Write]) -> frozenset[str]:
 
 def _lacking(t: Transaction, workflows: Sequence[WorkflowRecord]) -> list[_Write]:
     """Nothing, most often: then nothing is written, and nobody's lock matters."""
-    names, versions = [w.name for w in workflows], sorted({w.code_version for w in workflows})
-    if not names:
+    if not workflows:
         return []
-    known = {(row["name"], row["code_version"]): row for row in t.all("registered", names=names, versions=versions)}
+    places = {
+        "names": [w.name for w in workflows],
+        "versions": sorted({w.code_version for w in workflows}),
+        "tenants": sorted({w.tenant for w in workflows}),
+    }
+    known = {(row["name"], row["code_version"]): row for row in t.all("registered", **places)}
     lacking: list[_Write] = []
     for workflow in workflows:
         columns = _columns(workflow)
@@ -326,11 +357,16 @@ def _lacking(t: Transaction, workflows: Sequence[WorkflowRecord]) -> list[_Write
     return lacking
 
 
+def _following(t: Transaction, workflows: Sequence[WorkflowRecord], app: str | None) -> list[_Write]:
+    return [_Write(name, write) for name, write in ends.lacking(t, workflows, app)]
+
+
 def _register(t: Transaction, columns: dict[str, Any], policy: Policy) -> bool:
-    if _is_held(t, "free_workflow", name=columns["name"], code_version=columns["code_version"]):
+    place = {name: columns[name] for name in ("name", "code_version", "tenant")}
+    if _is_held(t, "free_workflow", **place):
         return False
     t.run("register_workflow", **columns)
-    close_policies(t, columns["name"], policy)
+    close_policies(t, columns["name"], policy, columns["tenant"])
     return True
 
 
@@ -359,6 +395,7 @@ def _columns(workflow: WorkflowRecord) -> dict[str, Any]:
         **_code_limit(workflow.concurrency, workflow.rate),
         **_code_limit(workflow.key_concurrency, workflow.key_rate, "key_"),
         "redact": packed(list(workflow.redact)),
+        "tenant": workflow.tenant,
     }
 
 
@@ -369,7 +406,7 @@ def _code_limit(concurrency: int | None, rate: str | None, of: str = "") -> dict
 
 def _limit_by_code(t: Transaction, said: Row) -> bool:
     """A limit that has left the code leaves the table, and does not come back when an operator's is lifted."""
-    place = {"kind": said["kind"], "name": said["name"]}
+    place = {name: said[name] for name in ("kind", "name", "tenant")}
     if _is_held(t, "free_code_limit", **place):
         return False
     if said["concurrency"] is None and said["rate"] is None:

@@ -30,7 +30,7 @@ from unstuck.model.job import NewJob
 from unstuck.model.names import LIFE, NAMED_EVERY
 from unstuck.model.policy import Policy, filled
 from unstuck.store.database import Database, Row, Transaction
-from unstuck.store.port import Route
+from unstuck.store.port import EVERY, Route
 from unstuck.store.rows import packed, span
 from unstuck.telemetry import emit
 
@@ -42,8 +42,8 @@ RULES_LIFE = 60.0
 
 RouteName = tuple[str, str, str, str]
 TargetName = tuple[str, str]
-#: A workflow, and what is said of a policy of it.
-Asked = tuple[str, str]
+#: A tenant, a workflow, and what is said of a policy of it.
+Asked = tuple[str, str, str]
 #: A job's route and target, and what is said of its policy or the policy itself.
 Reference = tuple[str, str, str, str | None, str | None, str | Policy]
 Expect = Callable[[Transaction], None]
@@ -90,7 +90,7 @@ class Numbers:
         return self._terms(job).policy.expires_after
 
     def _terms(self, job: NewJob) -> Terms:
-        return Terms(job.policy) if job.said is None else self.terms[job.workflow, job.said]
+        return Terms(job.policy) if job.said is None else self.terms[asked_of(job)]
 
 
 class StaleNames(Exception):
@@ -139,9 +139,14 @@ class WorkflowRules:
     def __init__(self, seen: int | None, now: float) -> None:
         self.seen = seen
         self.begun_at = now
+        #: Under EVERY what holds for all tenants, of workflows of which none has a row of its own.
         self.terms: _Kept[Asked, Terms] = _Kept()
         #: Of jobs that were submitted alone, or beside others that refer to the same.
         self.numbers: _Kept[Reference, Numbers] = _Kept()
+
+    def known(self, asked: Iterable[Asked]) -> dict[Asked, Terms]:
+        found = {each: self.terms.get(each) or self.terms.get((EVERY, *each[1:])) for each in asked}
+        return {each: terms for each, terms in found.items() if terms is not None}
 
 
 class NameIds:
@@ -165,18 +170,18 @@ class NameIds:
 
     def _terms(self, database: Database, jobs: Iterable[NewJob]) -> tuple[dict[Asked, Terms], int]:
         """What the workflows' rows make of what these jobs say, and as of which registration."""
-        asked = {(job.workflow, job.said): job for job in jobs if job.said is not None}
+        asked = {asked_of(job): job for job in jobs if job.said is not None}
         if not asked:
             return {}, 0
         rules = self.rules
-        known = rules.terms.of(asked) if self._clock() - rules.begun_at <= RULES_LIFE else {}
+        known = rules.known(asked) if self._clock() - rules.begun_at <= RULES_LIFE else {}
         if rules.seen is not None and len(known) == len(asked):
             return known, rules.seen
-        seen, found = database.read(partial(_read_terms, asked=asked))
-        if seen != rules.seen or not known:
-            rules = self.rules = WorkflowRules(seen, self._clock())
-        rules.terms.keep(found)
-        return found, seen
+        read = database.read(partial(_read_terms, asked=asked))
+        if read.seen != rules.seen or not known:
+            rules = self.rules = WorkflowRules(read.seen, self._clock())
+        rules.terms.keep(read.shared | read.terms)
+        return read.terms, read.seen
 
     def ensure(
         self,
@@ -232,11 +237,11 @@ class NameIds:
         )
 
     def policy_with(self, database: Database, job: NewJob) -> Policy:
-        """With which a job would be stored now."""
+        """With which a job would be stored now; not by what is in memory, because nobody looks again."""
         if job.said is None:
             return job.policy
-        terms, _ = self._terms(database, [job])
-        return terms[job.workflow, job.said].policy
+        asked = asked_of(job)
+        return database.read(partial(_read_terms, asked={asked: job})).terms[asked].policy
 
     def policies(self, database: Database, numbers: Iterable[int]) -> dict[int, Policy]:
         """Outside of a transaction: a read of its own for those not met before."""
@@ -375,16 +380,32 @@ def _route_of(row: Row) -> RouteName:
     return (row["tenant"], row["queue"], row["workflow"], row["limit_key"])
 
 
-def _read_terms(t: Transaction, asked: Mapping[Asked, NewJob]) -> tuple[int, dict[Asked, Terms]]:
+def asked_of(job: NewJob) -> Asked:
+    assert job.said is not None
+    return job.tenant, job.workflow, job.said
+
+
+class _ReadTerms(NamedTuple):
+    """As of the registration `seen`; `shared`: those that hold for every tenant alike."""
+
+    seen: int
+    terms: dict[Asked, Terms]
+    shared: dict[Asked, Terms]
+
+
+def _read_terms(t: Transaction, asked: Mapping[Asked, NewJob]) -> _ReadTerms:
     """The registration first: a row that is newer than it is looked up again, one that is older never used."""
     seen = _must(t.one("newest_registration"))["seen"]
-    names = sorted({workflow for workflow, _ in asked})
-    rules = {row["name"]: row for row in t.all("rules_of_workflows", names=names)}
-    return seen, {key: _terms_of(key, job, rules.get(key[0])) for key, job in asked.items()}
+    places = [{"tenant": tenant, "name": name} for tenant, name in sorted({each[:2] for each in asked})]
+    rules = {(row["tenant"], row["name"]): row for row in t.all("rules_of_workflows", rows=packed(places))}
+    terms = {each: _terms_of(each, job, rules.get(each[:2])) for each, job in asked.items()}
+    alike = {place for place, row in rules.items() if not row["has_own"]}
+    return _ReadTerms(seen, terms, {(EVERY, *each[1:]): terms[each] for each in asked if each[:2] in alike})
 
 
 def _terms_of(asked: Asked, job: NewJob, rule: Row | None) -> Terms:
-    owner, said = f"workflow {asked[0]}", asked[1]
+    _, workflow, said = asked
+    owner = f"workflow {workflow}"
     if rule is None:
         if problems := job.policy.problems(job.max_timeout):
             raise InvalidPolicy(owner, problems)
@@ -392,9 +413,10 @@ def _terms_of(asked: Asked, job: NewJob, rule: Row | None) -> Terms:
     return Terms(filled(owner, Policy.from_json(rule["policy"]), said, rule["max_timeout"]))
 
 
-def close_policies(t: Transaction, workflow: str, base: Policy) -> None:
-    """The workflow has a row now: what its jobs left open is known. What was accepted is not refused any more."""
-    for row in t.all("open_policies", workflow=workflow):
+def close_policies(t: Transaction, workflow: str, base: Policy, tenant: str = EVERY) -> None:
+    """The workflow has a row now, for this tenant or for all: what its jobs left open is known. What was accepted is
+    not refused any more."""
+    for row in t.all("open_policies", workflow=workflow, tenant=tenant):
         columns = _columns(Terms(filled(workflow, base, row["said"])))
         t.run(
             "close_policy", policy=row["id"], **{name: columns[name] for name in ("body", "timeout_us", "grace_us")}
@@ -410,13 +432,14 @@ def _found_policies(t: Transaction, policies: set[Terms]) -> dict[Terms, int]:
 
 
 def _columns(terms: Terms) -> dict[str, Any]:
-    policy, (workflow, said) = terms.policy, terms.asked or (None, None)
+    policy, (tenant, workflow, said) = terms.policy, terms.asked or (None, None, None)
     limit = None if policy.timeout == "unlimited" else span(float(policy.timeout))
     return {
         "digest": _digest(terms),
         "body": policy.to_json(),
         "timeout_us": limit,
         "grace_us": span(policy.grace),
+        "tenant": tenant,
         "workflow": workflow,
         "said": said,
     }

@@ -119,10 +119,6 @@ class GuardPort(Protocol):
         """A person asks for these next: how many. `job`, `tenant` and `by` are for the audit."""
         ...
 
-    def revoked_signing_keys(self) -> frozenset[str]:
-        """The ids of signing keys that must not start anything any more."""
-        ...
-
     def tell_refused_signature(self, error: SignatureRefused, by: str) -> None:
         """A door refused a job for its signature: an event in the feed and a line of audit."""
         ...

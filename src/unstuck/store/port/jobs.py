@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Final, NamedTuple, Protocol
 
 from unstuck.model.call import WantedArgument
+from unstuck.model.guard import EVERY
 from unstuck.model.job import AttemptRecord, AttemptRef, EventRecord, JobRecord, NewJob, WorkflowRecord
 from unstuck.model.keys import Within
 from unstuck.model.lifecycle import JobState, Shown
@@ -94,12 +95,15 @@ class JobsPort(Protocol):
         holds; then StoreBusy."""
         ...
 
-    def workflow(self, name: str) -> WorkflowRecord | None: ...
+    def workflow(self, name: str, tenant: str = EVERY) -> WorkflowRecord | None:
+        """The row that the doors go by for this tenant's jobs: one that is its own, else that of all tenants."""
+        ...
 
-    def workflows(self) -> list[WorkflowRecord]: ...
+    def workflows(self, tenant: str = EVERY) -> list[WorkflowRecord]: ...
 
-    def redactions(self) -> Redactions:
-        """What is hidden of the data of workflows: all that any registered version says."""
+    def redactions(self, tenant: str | None = None) -> Redactions:
+        """What is hidden of the data of workflows: all that any registered version says, of this tenant or of all of
+        them; None: anybody's."""
         ...
 
     def cancel(self, tenant: str, job: str, by: str, reason: str | None = None) -> JobRecord:
@@ -167,6 +171,10 @@ class JobsPort(Protocol):
         ...
 
     def progress_of(self, tenant: str, job: str) -> str | None: ...
+
+    def progress_of_jobs(self, tenant: str, jobs: Sequence[str], longest: int) -> dict[str, str]:
+        """By job, of those that told one of at most so many characters."""
+        ...
 
     def jobs(self, tenant: str | None, filter: JobFilter, limit: int = 50, after: str | None = None) -> JobPage:
         """Of one tenant, or with None of all. What no index of theirs answers is looked for among the jobs

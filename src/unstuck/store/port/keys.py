@@ -29,6 +29,10 @@ class KeysPort(Protocol):
         """For whoever shows a key: None if it is unknown, and if its digest is another. Both take as long."""
         ...
 
+    def keys_of(self, ids: Collection[str]) -> dict[str, SeenKey]:
+        """By their ids, those that there are; into whose place another came is not told."""
+        ...
+
     def keys(
         self, tenant: str | None = None, *, ended: bool = False, before: int | None = None, limit: int = 100
     ) -> list[KeyRecord]:

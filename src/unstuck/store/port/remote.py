@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from unstuck.model.job import AttemptRef, ClaimedJob, WorkerRecord, WorkflowRecord
+from unstuck.model.keys import Within
+from unstuck.model.schedules import DeclaredSchedule, ScheduleSpec
 from unstuck.store.port.worker import Asked, NewWorker, Verdict, WorkerOrder
 
 
@@ -14,7 +16,7 @@ from unstuck.store.port.worker import Asked, NewWorker, Verdict, WorkerOrder
 class Wanted:
     """What a worker has room for: `slots` for anything, `ahead` for what is `quick`, `solo` for what wants a process
     of its own (`alone`); `in_order`: it takes one after the other. `wait`: seconds for which it waits if there is
-    nothing."""
+    nothing. `signed`: those of its workflows of which its code takes signed jobs alone; its server verifies them."""
 
     slots: int
     workflows: tuple[str, ...]
@@ -25,6 +27,7 @@ class Wanted:
     quick: tuple[str, ...] = ()
     alone: tuple[str, ...] = ()
     wait: float = 0.0
+    signed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,27 @@ class ControlNews:
 
     asked: tuple[Asked, ...] = ()
     orders: tuple[WorkerOrder, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What a key lets its worker run: of one tenant (None: of all), and of some queues and workflows."""
+
+    tenant: str | None = None
+    within: Within = field(default_factory=Within)
+
+    def covers(self, workflow: WorkflowRecord) -> bool:
+        return self.within.holds(workflow.queue, workflow.name)
+
+    def covers_schedule(self, declared: DeclaredSchedule, queues: Mapping[str, str]) -> bool:
+        """`queues`: those of the workflows that it serves. What cannot be read is left to who can refuse it."""
+        if self.tenant not in (None, declared.tenant):
+            return False
+        try:
+            spec = ScheduleSpec.from_json(declared.body)
+        except (ValueError, TypeError, AttributeError):
+            return False
+        return self.within.holds(spec.queue or queues.get(spec.workflow), spec.workflow)
 
 
 class RemotePort(Protocol):
@@ -44,10 +68,9 @@ class RemotePort(Protocol):
 
     def incarnation_of(self, worker: int) -> str | None: ...
 
-    def set_served(
-        self, worker: int, queues: Sequence[str], workflows: Sequence[str], code_version: str | None
-    ) -> None:
-        """What it claims from now on (see `why`), where its workflows' rows are not its own to write."""
+    def tell_refused_worker(self, by: str, tenant: str, reason: str, repeated: int) -> None:
+        """A line in the audit: what a worker at a distance asked and may not. `repeated`: how often it was refused
+        since the line before."""
         ...
 
     def is_held(self, worker: int, ref: AttemptRef) -> bool:
@@ -71,9 +94,23 @@ class RemotePort(Protocol):
 class OffersPort(Protocol):
     """What a claimer without a database asks its server."""
 
+    @property
+    def grant(self) -> Grant:
+        """Known once the worker is registered."""
+        ...
+
     def register_workflows(
-        self, workflows: Sequence[WorkflowRecord], *, worker: int | None = None, queues: Sequence[str] = ()
+        self,
+        workflows: Sequence[WorkflowRecord],
+        *,
+        worker: int | None = None,
+        queues: Sequence[str] = (),
+        app: str | None = None,
     ) -> frozenset[str]: ...
+
+    def declare_schedules(
+        self, app: str, origin: str, code_version: str, declared: Sequence[DeclaredSchedule]
+    ) -> list[str]: ...
 
     def take(self, worker: int, claim: str, wanted: Wanted, *, again: bool = False) -> list[ClaimedJob]:
         """Jobs that the server chose and offers under this claim id; none: there was nothing while it waited.

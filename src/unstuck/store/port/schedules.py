@@ -167,6 +167,10 @@ class SchedulesPort(Protocol):
         """Those whose tick is overdue by so many seconds, or of which several ticks in a row made no job."""
         ...
 
+    def schedule_states(self, tenant: str | None) -> dict[ScheduleState, int]:
+        """How many there are of each, of the first hundred thousand."""
+        ...
+
     def forget_firings(self, retention: float, batch: int = 1000, past: int = 0) -> int:
         """Those older than this, but for those whose job has not ended; versions of code that nobody runs."""
         ...

@@ -13,8 +13,8 @@ from unstuck.model.policy import Policy
 
 class SignedRow(NamedTuple):
     """What the row of a claimed job says itself, beside what its claim has answered. `signature`: the envelope as it
-    is stored. `has_target` without a `target`: one that there is not, or of another tenant. `is_made`: by the engine,
-    as a child or a replay. `is_first`: no claim of its run came before this one."""
+    is stored. `has_target` without a `target`: one that there is not, or of another tenant. `made_by`: as
+    `JobRecord`. `is_first`: no claim of its run came before this one."""
 
     tenant: str
     queue: str
@@ -22,7 +22,7 @@ class SignedRow(NamedTuple):
     priority: int
     has_target: bool
     target: str | None
-    is_made: bool
+    made_by: str | None
     is_first: bool
     signature: bytes
 

@@ -110,6 +110,11 @@ class SweepsPort(Protocol):
         """If it still waits with the same answer. Its client finds a lost connection, should it ever look."""
         ...
 
+    def idle_duties(self) -> frozenset[str]:
+        """The duties that would find nothing, by their names, in one question. Those it does not know are not among
+        them."""
+        ...
+
     def ingest_again(self, batch: int = 1000) -> int:
         """What could not be worked off and was set aside, and waits and children likewise: how many moved now."""
         ...

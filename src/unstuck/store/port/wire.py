@@ -16,14 +16,19 @@ import msgspec
 
 from unstuck.model.errors import InvalidInput
 from unstuck.model.job import AttemptRef, ClaimedJob, WorkerRecord, WorkflowRecord
+from unstuck.model.schedules import DeclaredSchedule
 from unstuck.model.settlement import Lost, NotStarted, Outcome, Parked, Raised, Returned, Stopped, Stuck
-from unstuck.store.port.remote import ControlNews, Wanted
+from unstuck.store.port.remote import ControlNews, Grant, Wanted
 from unstuck.store.port.worker import NewWorker, Report, Settled, Verdict, WorkerPort
 
-#: What both ends say of themselves. One apart is understood, more is refused.
-PROTOCOL: Final = 1
+#: What both ends say of themselves. One apart is understood, more is refused. 2: a registration is answered with the
+#: grant, workflows come with their app, schedules are declared.
+PROTOCOL: Final = 2
+DECLARES: Final = 2
 #: Under the API's own prefix.
 PATH: Final = "/worker"
+#: Behind it: whether a key may see what workers tell of themselves.
+READER: Final = "reader"
 #: Bytes of one body: the largest result, escaped, and what is said about it.
 MOST_BYTES: Final = 24 << 20
 #: Reports, steps or outputs in one body.
@@ -54,17 +59,32 @@ class RegisterBody(msgspec.Struct, forbid_unknown_fields=True):
 class RegisterAnswer(msgspec.Struct):
     protocol: int
     worker: WorkerRecord
+    grant: Grant = Grant()
 
 
-class WorkflowsBody(RemoteBody):
+class WorkflowsBody(RemoteBody, omit_defaults=True):
     workflows: tuple[WorkflowRecord, ...]
     queues: tuple[str, ...]
+    app: str | None = None
 
 
 class WorkflowsAnswer(msgspec.Struct):
     """`held`: of which not all could be written now."""
 
     held: frozenset[str]
+
+
+class DeclareBody(RemoteBody):
+    app: str
+    origin: str
+    code_version: str
+    declared: tuple[DeclaredSchedule, ...]
+
+
+class DeclareAnswer(msgspec.Struct):
+    """`refused`: in words."""
+
+    refused: tuple[str, ...]
 
 
 class TakeBody(RemoteBody):
@@ -99,8 +119,11 @@ class ControlAnswer(msgspec.Struct):
 
 
 class HelloAnswer(msgspec.Struct):
+    """`verifies`: it holds signing keys; a server that does not know the word has none."""
+
     protocol: int
     version: str
+    verifies: bool = False
 
 
 _OUTCOMES: dict[str, type[Any]] = {

@@ -192,6 +192,8 @@ class Beat:
     unheld: tuple[AttemptRef, ...] = ()
     state: str = "active"
     unstarted: frozenset[int] = frozenset()
+    #: By the database's clock; what was claimed later is left alone by its reconciliation.
+    renewed_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,10 +257,12 @@ class ClaimPort(Protocol):
         worker: int | None = None,
         queues: Sequence[str] = (),
         app: str | None = None,
+        tenant: str | None = None,
     ) -> frozenset[str]:
         """What this code can run; with a worker also: what it claims from now on (see `why`), and for
         which app. Nothing that somebody else holds is waited for: the answer names the
-        workflows of which not all could be written."""
+        workflows of which not all could be written. `tenant`: the only one whose jobs it runs, and go by these rows;
+        None: everybody's."""
         ...
 
     def due(self, after: int = 0) -> Due:

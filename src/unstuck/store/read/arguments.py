@@ -24,7 +24,7 @@ class ArgumentSearch:
     def __init__(self, t: Transaction, argument: WantedArgument) -> None:
         self._t = t
         self._argument = argument
-        self._schemas: dict[str, dict[str, Any]] = {}
+        self._schemas: dict[tuple[str, str], dict[str, Any]] = {}
         self._characters = 0
         self.looked = 0
 
@@ -41,20 +41,21 @@ class ArgumentSearch:
                 call = calls.get(job)
                 self.looked += 1
                 self._characters += 0 if call is None else len(call["payload"])
-                yield job, call is not None and self._has(call["workflow"], call["payload"])
+                yield job, call is not None and self._has(call["tenant"], call["workflow"], call["payload"])
             if self.is_over:
                 return
 
-    def _has(self, workflow: str, payload: str) -> bool:
+    def _has(self, tenant: str, workflow: str, payload: str) -> bool:
         try:
             call = msgspec.json.decode(payload)
         except (msgspec.DecodeError, RecursionError):
             return False  # its row was damaged: no worker could read it either
-        return self._argument.is_in(call, self._schema(workflow))
+        return self._argument.is_in(call, self._schema(tenant, workflow))
 
-    def _schema(self, workflow: str) -> dict[str, Any]:
+    def _schema(self, tenant: str, workflow: str) -> dict[str, Any]:
         """Of the version that the doors go by; nothing where nobody has registered it."""
-        if workflow not in self._schemas:
-            row = self._t.one("workflow", name=workflow)
-            self._schemas[workflow] = {} if row is None else json.loads(row["schema"])
-        return self._schemas[workflow]
+        place = (tenant, workflow)
+        if place not in self._schemas:
+            row = self._t.one("workflow", name=workflow, tenant=tenant)
+            self._schemas[place] = {} if row is None else json.loads(row["schema"])
+        return self._schemas[place]

@@ -15,6 +15,7 @@ from unstuck.model.errors import InvalidInput, StaleCursor, StoreBusy, StoreErro
 from unstuck.store.database import Database, Row, Transaction
 from unstuck.store.guard.quarantine import reason
 from unstuck.store.port import FeedBounds, FeedEvent, FeedFilter, FeedPage
+from unstuck.store.port.webhooks import HELD
 from unstuck.store.rows import facts_of, instant, span, terms_of
 
 #: About the number of events that get positions in one transaction; it takes some tens of milliseconds.
@@ -27,7 +28,7 @@ def sequence(database: Database, kept: float) -> int:
     if database.dialect == "sqlite":
         return 0
     try:
-        [row] = database.once("sequence", most=PASS, kept=span(kept))
+        [row] = database.once("sequence", most=PASS, kept=span(kept), held=span(HELD))
     except StoreError:
         raise
     except Exception as error:  # a trigger that refuses its rows, say: the reader is told, and comes again
@@ -36,15 +37,15 @@ def sequence(database: Database, kept: float) -> int:
 
 
 def bounds(t: Transaction) -> FeedBounds:
-    reach = _reach(t, after=0, most=1)
+    reach = reach_of(t, after=0, most=1)
     return FeedBounds(_cursor(reach, reach["floor"]), _cursor(reach, reach["position"]))
 
 
 def page(t: Transaction, after: str, wanted: FeedFilter, limit: int) -> FeedPage:
     """Positions that are forgotten while we read are noticed, because their floor is read last."""
-    era, position = _parsed(after)
-    reach = _reach(t, position, limit)
-    _check(after, era, position, reach)
+    era, position = parsed(after)
+    reach = reach_of(t, position, limit)
+    check(after, era, position, reach)
     rows = t.all("feed_page", after=position, through=reach["through"], most=limit, **_terms(wanted))
     floor = _only(t.one("feed_floor"))["floor"]
     if position < floor:
@@ -56,9 +57,17 @@ def page(t: Transaction, after: str, wanted: FeedFilter, limit: int) -> FeedPage
     )
 
 
+def events_behind(t: Transaction, position: int, most: int) -> tuple[list[tuple[int, FeedEvent]], int]:
+    """Everybody's events at the next places, and how far that goes. Nothing of them is forgotten meanwhile if the
+    caller holds what the feed waits for."""
+    reach = reach_of(t, position, most)
+    rows = t.all("feed_page", after=position, through=reach["through"], most=most, **_terms(FeedFilter()))
+    return [(row["position"], _event(reach, row)) for row in rows], max(position, reach["through"])
+
+
 def forget(database: Database, kept: float, batch: int, past: int) -> int:
     """How many entries of the feed went; events stay with their jobs."""
-    facts: dict[str, Any] = {"kept": span(kept), "batch": batch, "past": past}
+    facts: dict[str, Any] = {"kept": span(kept), "held": span(HELD), "batch": batch, "past": past}
     if database.dialect == "sqlite":
         return database.write(lambda t: _raise_floor(t, facts))
     # A database that was restored from a dump counts its transactions anew: sequencing notices it, but only as long
@@ -75,18 +84,19 @@ def _raise_floor(t: Transaction, facts: dict[str, int]) -> int:
     return int(found["old"])
 
 
-def _reach(t: Transaction, after: int, most: int) -> Row:
+def reach_of(t: Transaction, after: int = 0, most: int = 1) -> Row:
+    """How far the feed goes, and how far a page behind `after`."""
     return _only(t.one("feed_reach", after=after, most=most))
 
 
-def _parsed(cursor: str) -> tuple[str, int]:
+def parsed(cursor: str) -> tuple[str, int]:
     found = _CURSOR.fullmatch(cursor)
     if found is None:
         raise InvalidInput(f"{quoted(cursor)} is not a cursor that a feed gave out")
     return found[1], int(found[2])
 
 
-def _check(cursor: str, era: str, position: int, reach: Row) -> None:
+def check(cursor: str, era: str, position: int, reach: Row) -> None:
     if era != reach["era"]:
         raise StaleCursor.foreign(cursor, _cursor(reach, reach["floor"]))
     if position < reach["floor"]:

@@ -18,6 +18,7 @@ from unstuck.model.why.facts import (
     BodyMark,
     Facts,
     FailingRole,
+    GrantFacts,
     LetterFacts,
     SetAside,
     Shut,
@@ -59,6 +60,8 @@ def gate_facts(t: Transaction, name_ids: NameIds, tenant: str, job: str) -> Fact
         dependencies=others,
         workers=tuple(_worker(worker) for worker in _list(row["workers"])),
         sweepers=row["sweepers"],
+        beside=row["beside"],
+        grants=tuple(_granted(grant) for grant in _list(row["grants"])),
         known_version=row["known_version"],
         known_at=instant_or_none(row["known_at"]),
         before=row["before"],
@@ -176,6 +179,10 @@ def _shut(gate: dict[str, Any]) -> Shut:
         most=gate["most"],
         free_at=instant_or_none(gate["free_at"]),
     )
+
+
+def _granted(grant: dict[str, Any]) -> GrantFacts:
+    return GrantFacts(bool(grant["tenant"]), bool(grant["queue"]), bool(grant["workflow"]))
 
 
 def _worker(worker: dict[str, Any]) -> WorkerFacts:

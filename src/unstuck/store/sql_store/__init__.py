@@ -5,10 +5,14 @@ from __future__ import annotations
 from unstuck import machine
 from unstuck.store.drivers import migrations
 from unstuck.store.hint import Hint
+from unstuck.store.sql_store.alerts import SqlAlerts
 from unstuck.store.sql_store.bulks import SqlBulks
+from unstuck.store.sql_store.condition import SqlCondition
 from unstuck.store.sql_store.dead_letters import SqlDeadLetters
+from unstuck.store.sql_store.ends import SqlEnds
 from unstuck.store.sql_store.flow import SqlFlow
 from unstuck.store.sql_store.guard import SqlGuard
+from unstuck.store.sql_store.hooks import SqlHooks
 from unstuck.store.sql_store.jobs import SqlJobs
 from unstuck.store.sql_store.keys import SqlKeys
 from unstuck.store.sql_store.metrics import SqlMetrics
@@ -19,6 +23,7 @@ from unstuck.store.sql_store.schedules import SqlSchedules
 from unstuck.store.sql_store.series import SqlSeries
 from unstuck.store.sql_store.signing import SqlSigning
 from unstuck.store.sql_store.sweeps import SqlSweeps
+from unstuck.store.sql_store.webhooks import SqlWebhooks
 from unstuck.store.sql_store.worker import SqlWorker
 
 
@@ -31,6 +36,7 @@ class SqlStore(
     SqlFlow,
     SqlOrder,
     SqlGuard,
+    SqlAlerts,
     SqlSigning,
     SqlKeys,
     SqlSweeps,
@@ -38,6 +44,10 @@ class SqlStore(
     SqlSeries,
     SqlMetrics,
     SqlSchedules,
+    SqlWebhooks,
+    SqlHooks,
+    SqlEnds,
+    SqlCondition,
 ):
     """Safe to share between threads; as safe across a fork as its database is."""
 

@@ -108,9 +108,6 @@ class SqlGuard(SqlVerbs):
 
         return self._database.write(work)
 
-    def revoked_signing_keys(self) -> frozenset[str]:
-        return frozenset(each.key for each in self._database.read(signing.revocations))
-
     def tell_refused_signature(self, error: SignatureRefused, by: str) -> None:
         self._database.write(lambda t: signing.tell_refused_at_door(t, error, by))
 

@@ -20,6 +20,7 @@ from unstuck.store.life import submit, worker_orders
 from unstuck.store.life.control import Again, Control
 from unstuck.store.port import (
     ATTEMPTS_PAGE,
+    EVERY,
     HISTORY_PAGE,
     Holder,
     JobFilter,
@@ -52,17 +53,17 @@ class SqlJobs(SqlVerbs):
         self._database.hint()  # of a repeat too: the first call may have lost its answer, and then said nothing
         return answers
 
-    def workflow(self, name: str) -> WorkflowRecord | None:
-        if not lookup.can_exist(name):
+    def workflow(self, name: str, tenant: str = EVERY) -> WorkflowRecord | None:
+        if not lookup.can_exist(name, tenant):
             return None
-        row = self._database.read(lambda t: t.one("workflow", name=name))
+        row = self._database.read(lambda t: t.one("workflow", name=name, tenant=tenant))
         return None if row is None else workflow_of(row)
 
-    def workflows(self) -> list[WorkflowRecord]:
-        return [workflow_of(row) for row in self._database.read(lambda t: t.all("workflows"))]
+    def workflows(self, tenant: str = EVERY) -> list[WorkflowRecord]:
+        return [workflow_of(row) for row in self._database.read(lambda t: t.all("workflows", tenant=tenant))]
 
-    def redactions(self) -> Redactions:
-        return redactions_of(self._database.read(lambda t: t.all("redactions")))
+    def redactions(self, tenant: str | None = None) -> Redactions:
+        return redactions_of(self._database.read(lambda t: t.all("redactions", tenant=tenant)))
 
     def cancel(self, tenant: str, job: str, by: str, reason: str | None = None) -> JobRecord:
         step = partial(Control.stop, move=Move.CANCEL, reason=reason)
@@ -182,6 +183,13 @@ class SqlJobs(SqlVerbs):
             return None
         row = self._database.read(lambda t: t.one("progress_of", tenant=tenant, uid=job))
         return None if row is None else str(row["value"])
+
+    def progress_of_jobs(self, tenant: str, jobs: Sequence[str], longest: int) -> dict[str, str]:
+        if not jobs or not lookup.can_exist(tenant, *jobs):
+            return {}
+        asked = {"tenant": tenant, "uids": list(jobs), "longest": longest}
+        rows = self._database.read(lambda t: t.all("progress_of_jobs", **asked))
+        return {row["uid"]: row["value"] for row in rows}
 
     def jobs(self, tenant: str | None, filter: JobFilter, limit: int = 50, after: str | None = None) -> JobPage:
         if not lookup.can_match(tenant, filter):

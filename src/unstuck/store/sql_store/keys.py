@@ -23,6 +23,9 @@ class SqlKeys(SqlVerbs):
     def shown_key(self, id: str, digest: str) -> SeenKey | None:
         return self._database.read(lambda t: keys.one(t, id, digest=digest))
 
+    def keys_of(self, ids: Collection[str]) -> dict[str, SeenKey]:
+        return self._database.read(lambda t: keys.several(t, ids))
+
     def keys(
         self, tenant: str | None = None, *, ended: bool = False, before: int | None = None, limit: int = 100
     ) -> list[KeyRecord]:

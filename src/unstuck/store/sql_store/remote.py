@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from unstuck.model.job import AttemptRef, WorkerRecord
-from unstuck.store.guard import isolation
+from unstuck.store.guard import audit, isolation
 from unstuck.store.life import offers as offering
 from unstuck.store.life import workers
 from unstuck.store.port import ControlNews, NewWorker, Verdict
-from unstuck.store.rows import packed
 from unstuck.store.sql_store.verbs import SqlVerbs
 
 
@@ -21,12 +20,11 @@ class SqlRemote(SqlVerbs):
         row = self._database.read(lambda t: t.one("worker_incarnation", worker=worker))
         return None if row is None else str(row["incarnation"])
 
-    def set_served(
-        self, worker: int, queues: Sequence[str], workflows: Sequence[str], code_version: str | None
-    ) -> None:
-        serves = packed({"queues": sorted(set(queues)), "workflows": sorted(set(workflows))})
-        facts = {"worker": worker, "serves": serves, "code_version": code_version}
-        self._database.write(lambda t: t.run("set_serves", **facts))
+    def tell_refused_worker(self, by: str, tenant: str, reason: str, repeated: int) -> None:
+        told = {"reason": reason, "repeated": repeated or None}
+        self._database.write(
+            lambda t: audit.note(t, by, "workers.refuse", by, tenant, told), patience=isolation.IMPATIENCE
+        )
 
     def is_held(self, worker: int, ref: AttemptRef) -> bool:
         facts = {"worker": worker, "job": ref.job, "token": ref.token, "claim": ref.claim}

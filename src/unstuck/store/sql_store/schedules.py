@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from unstuck.model.schedules import DeclaredSchedule, ScheduleRules, ScheduleSpec
+from unstuck.model.schedules import DeclaredSchedule, ScheduleRules, ScheduleSpec, ScheduleState
 from unstuck.store.database import Transaction
 from unstuck.store.guard import isolation
 from unstuck.store.life import declared as declarations
@@ -81,6 +81,9 @@ class SqlSchedules(SqlVerbs):
 
     def silent_schedules(self, tenant: str | None, late: float, limit: int = 100) -> list[ScheduleRecord]:
         return self._database.read(lambda t: schedules.silent(t, tenant, late, limit))
+
+    def schedule_states(self, tenant: str | None) -> dict[ScheduleState, int]:
+        return self._database.read(lambda t: schedules.states(t, tenant)) if lookup.can_exist(tenant) else {}
 
     def forget_firings(self, retention: float, batch: int = 1000, past: int = 0) -> int:
         kept = span(retention)

@@ -43,6 +43,16 @@ class SqlSweeps(SqlVerbs):
     def release_due(self, batch: int = 1000, *, enough: Enough = never) -> int:
         return self._timers.release_due(batch, enough)
 
+    def idle_duties(self) -> frozenset[str]:
+        row = self._database.read(lambda t: t.one("chores"))
+        assert row is not None
+        chores = dict(row)
+        return (
+            frozenset()
+            if chores.pop("aside")
+            else frozenset(duty for duty, is_there in chores.items() if not is_there)
+        )
+
     def unread_sessions(self, unread_for: float) -> list[ServerSession]:
         return sessions.unread(self._database, unread_for)
 

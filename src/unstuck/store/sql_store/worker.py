@@ -68,8 +68,9 @@ class SqlWorker(SqlVerbs):
         worker: int | None = None,
         queues: Sequence[str] = (),
         app: str | None = None,
+        tenant: str | None = None,
     ) -> frozenset[str]:
-        held = gates.register_workflows(self._database, workflows, worker, queues, app)
+        held = gates.register_workflows(self._database, workflows, worker, queues, app, tenant)
         if worker is not None and (version := gates.version_of(workflows)) is not None:
             self._versions[worker] = version
         return held

@@ -23,6 +23,9 @@ SELECT k.*, (SELECT later.id FROM unstuck_api_keys later WHERE later.rotated_fro
  ORDER BY k.number DESC
  LIMIT :most
 
+-- name: api_keys_of
+SELECT k.*, NULL AS rotated_to, unstuck_now() AS now FROM unstuck_api_keys k WHERE k.id {in :ids TEXT}
+
 -- name: has_api_keys
 -- Whether there ever was one, and be it that all have ended.
 SELECT 1 AS found WHERE EXISTS (SELECT 1 FROM unstuck_api_keys)

@@ -2,18 +2,15 @@
 
 -- name: signed_facts
 -- Of the open attempts of one claim those that carry a signature, and what it is held against beside what the claim has answered. The jobs
--- themselves were read by the claim: what is verified is what runs. is_first: no claim of its run came before this one; looked for
--- only where a key is revoked. is_made: by the engine: a child, a replay, the firing of a schedule. clock: as signers read it; the engine's
--- where that is ahead of it: what was due does not become too early because the host's clock was set back. What is too long to be an envelope is not read; bytes, because SQLite keeps any.
-SELECT r.job, r.token, j.tenant, j.queue, j.workflow, j.priority, j.target IS NOT NULL AS has_target, t.name AS target,
-       t.tenant AS target_tenant,
-       j.replay_of IS NOT NULL OR EXISTS (SELECT 1 FROM unstuck_children c WHERE c.child = r.job)
-           OR EXISTS (SELECT 1 FROM unstuck_firings f WHERE f.job = j.uid) AS is_made,
-       EXISTS (SELECT 1 FROM unstuck_revoked_signers) AS has_revoked,
+-- themselves were read by the claim: what is verified is what runs. target: NULL also of one that is another tenant's. is_first: no claim of its run
+-- came before this one; NULL, and not looked for, where no key is revoked. clock: as signers read it; the engine's where that is ahead of it:
+-- what was due does not become too early because the host's clock was set back. What is too long to be an envelope is not read; bytes, because
+-- SQLite keeps any.
+SELECT r.job, j.tenant, j.queue, j.workflow, j.priority, j.target IS NOT NULL AS has_target,
+       CASE WHEN t.tenant = j.tenant THEN t.name END AS target, j.made_by,
        CASE WHEN EXISTS (SELECT 1 FROM unstuck_revoked_signers)
             THEN NOT EXISTS (SELECT 1 FROM unstuck_events e
-                              WHERE e.job = r.job AND e.run = r.run AND e.token < r.token AND e.kind = 'claimed')
-            ELSE TRUE END AS is_first,
+                              WHERE e.job = r.job AND e.run = r.run AND e.token < r.token AND e.kind = 'claimed') END AS is_first,
        CASE WHEN {bytes j.signature} <= CAST(:longest AS BIGINT) THEN {postgres j.signature}{sqlite CAST(j.signature AS BLOB)} ELSE '' END AS signature,
        (SELECT unstuck_now() - CASE WHEN unstuck_ahead() < 0 THEN unstuck_ahead() ELSE 0 END) AS clock
   FROM unstuck_running r

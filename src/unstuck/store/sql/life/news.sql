@@ -7,9 +7,10 @@ SELECT number, expires_at FROM unstuck_news WHERE tenant = :tenant AND key = :ke
 SELECT 1 AS found FROM unstuck_running WHERE job = :job AND token = :token AND claim = :claim
 
 -- name: old_news
--- Of the oldest :batch those that are older than the feed; and those to which their publisher gave less time.
+-- Of the oldest :batch those that are older than the feed, which is kept for longer where webhooks follow it; and those to which their publisher gave less time.
 SELECT number FROM (SELECT number, told_at FROM unstuck_news WHERE number > 0 ORDER BY number LIMIT :batch OFFSET :past) AS oldest
- WHERE told_at <= (SELECT unstuck_now() - :kept)
+ WHERE told_at <= (SELECT unstuck_now() - CASE WHEN EXISTS (SELECT 1 FROM unstuck_webhooks WHERE position IS NOT NULL)
+                                                THEN {greatest}(CAST(:kept AS BIGINT), :held) ELSE :kept END)
  UNION
 SELECT number FROM (SELECT number FROM unstuck_news
                      WHERE expires_at <= (SELECT unstuck_now()) ORDER BY expires_at, number LIMIT :batch OFFSET :past) AS expired

@@ -8,7 +8,8 @@ UPDATE unstuck_workflows
           AND EXISTS (SELECT 1
                         FROM unstuck_workers w
                        WHERE w.ended_at IS NULL AND w.lease_until > (SELECT unstuck_now()) AND w.state IN ('active', 'draining')
-                         AND w.code_version = f.code_version AND {holds w.serves workflows f.name})
-        ORDER BY {binary f.name}, {binary f.code_version}
+                         AND w.code_version = f.code_version AND {holds w.serves workflows f.name}
+                         AND COALESCE({json w.serves} ->> 'tenant', '*') = f.tenant)
+        ORDER BY {binary f.name}, {binary f.code_version}, {binary f.tenant}
           {lock FOR UPDATE OF f SKIP LOCKED}
        {end}

@@ -40,6 +40,16 @@ SELECT s.*, (SELECT unstuck_now()) AS now, unstuck_ahead() AS ahead
  ORDER BY s.due_at, s.id
  LIMIT :most
 
+-- name: schedule_states
+SELECT state, COUNT(*) AS schedules
+  FROM (SELECT CASE WHEN s.paused_at IS NOT NULL AND (s.paused_until IS NULL OR s.paused_until > (SELECT unstuck_now())) THEN 'PAUSED'
+                    WHEN s.next_tick IS NULL THEN 'ENDED'
+                    ELSE 'ACTIVE' END AS state
+          FROM unstuck_schedules s
+         WHERE s.removed_at IS NULL AND (CAST(:tenant AS TEXT) IS NULL OR s.tenant = CAST(:tenant AS TEXT))
+         LIMIT :looked) AS few_of
+ GROUP BY state
+
 -- name: add_schedule
 INSERT INTO unstuck_schedules (tenant, name, owner, workflow, body, created_at, created_by, changed_at, changed_by)
 SELECT :tenant, :name, CAST(:owner AS TEXT), :workflow, :body, now.at, :by, now.at, :by
@@ -139,15 +149,14 @@ SELECT later.id AS firing, s.tenant, s.name, f.job, COALESCE(f.id, 0) AS place
 UPDATE unstuck_firings SET cancels = 0 WHERE id {in :firings BIGINT}
 
 -- name: forget_firings
--- Never one whose job may still be in the way of the next, or is signed: that the engine made it is told by this row alone.
+-- Never one whose job may still be in the way of the next.
 DELETE FROM unstuck_firings
  WHERE id {among}
        SELECT f.id FROM unstuck_firings f
         WHERE f.at <= (SELECT unstuck_now()) - CAST(:retention AS BIGINT)
           AND NOT EXISTS (SELECT 1 FROM unstuck_jobs j
                            WHERE j.uid = f.job
-                             AND (j.signature IS NOT NULL
-                                  OR NOT EXISTS (SELECT 1 FROM unstuck_done d WHERE d.job = j.id)))
+                             AND NOT EXISTS (SELECT 1 FROM unstuck_done d WHERE d.job = j.id))
         ORDER BY f.at, f.id LIMIT :batch OFFSET :past
           {lock FOR UPDATE SKIP LOCKED}
        {end}

@@ -7,7 +7,7 @@ WITH clock AS MATERIALIZED (
 )
 INSERT INTO unstuck_jobs (uid, tenant, queue, workflow, route, target, priority, rank, payload, policy, created_at, available_at,
                           expires_at, key, tags, state, event_count, on_hold, after_failure, replay_of, appointed, trace, span,
-                          signature, signed_until)
+                          signature, signed_until, made_by)
 SELECT r.value ->> 'uid', r.value ->> 'tenant', r.value ->> 'queue', r.value ->> 'workflow', r.value ->> 'route',
        r.value ->> 'target', r.value ->> 'priority', clock.now - (r.value ->> 'priority') * 60000000,
        r.value ->> 'payload', r.value ->> 'policy',
@@ -15,7 +15,7 @@ SELECT r.value ->> 'uid', r.value ->> 'tenant', r.value ->> 'queue', r.value ->>
        MAX(clock.now, COALESCE((r.value ->> 'start_at') + unstuck_ahead(), 0), clock.now + (r.value ->> 'delay')) + (r.value ->> 'expires_after'),
        r.value ->> 'key', r.value ->> 'tags', r.value ->> 'state', r.value ->> 'event_count', r.value ->> 'on_hold', r.value ->> 'after_failure',
        r.value ->> 'replay_of', r.value ->> 'start_at', r.value ->> 'trace', r.value ->> 'span',
-       r.value ->> 'signature', r.value ->> 'signed_until'
+       r.value ->> 'signature', r.value ->> 'signed_until', r.value ->> 'made_by'
   FROM clock, json_each(:rows) AS r
  WHERE TRUE
  ORDER BY r.value ->> 'place'

@@ -13,16 +13,17 @@ WITH clock AS MATERIALIZED (
 ), born AS (
     INSERT INTO unstuck_jobs (uid, tenant, queue, workflow, route, target, priority, rank, payload, policy, created_at, available_at,
                               expires_at, key, tags, state, event_count, on_hold, after_failure, replay_of, appointed, trace, span,
-                              signature, signed_until)
+                              signature, signed_until, made_by)
     SELECT r.uid, r.tenant, r.queue, r.workflow, r.route, r.target, r.priority, clock.now - r.priority * 60000000, r.payload, r.policy,
            clock.now, GREATEST(clock.now, r.start_at + unstuck_ahead(), clock.now + r.delay),
            GREATEST(clock.now, r.start_at + unstuck_ahead(), clock.now + r.delay) + r.expires_after, r.key, r.tags,
-           r.state, r.event_count, r.on_hold, r.after_failure, r.replay_of, r.start_at, r.trace, r.span, r.signature, r.signed_until
+           r.state, r.event_count, r.on_hold, r.after_failure, r.replay_of, r.start_at, r.trace, r.span, r.signature, r.signed_until,
+           r.made_by
       FROM json_to_recordset(CAST(:rows AS json)) AS r (
                uid TEXT, tenant TEXT, queue TEXT, workflow TEXT, route BIGINT, target BIGINT, priority BIGINT, payload TEXT,
                policy BIGINT, start_at BIGINT, delay BIGINT, expires_after BIGINT, key TEXT, tags TEXT, place BIGINT,
                state TEXT, event_count BIGINT, on_hold SMALLINT, after_failure TEXT, replay_of TEXT, trace TEXT, span TEXT,
-               signature TEXT, signed_until BIGINT),
+               signature TEXT, signed_until BIGINT, made_by TEXT),
            clock
       JOIN door ON door.is_open
      ORDER BY r.place

@@ -34,7 +34,7 @@ UPDATE unstuck_workers
 RETURNING lease_until, state, beat_at AS now
 
 -- name: granted
-SELECT job, token, claim, request, request_reason, started_at FROM unstuck_running WHERE worker = :worker
+SELECT job, token, claim, request, request_reason, claimed_at, started_at FROM unstuck_running WHERE worker = :worker
 
 -- name: asked
 SELECT job, token, claim, request, request_reason

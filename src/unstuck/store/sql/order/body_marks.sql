@@ -35,3 +35,12 @@ UPDATE unstuck_body_marks AS h
 
 -- name: drop_body_marks
 DELETE FROM unstuck_body_marks {matching :rows (job BIGINT, worker BIGINT)}
+
+-- name: dead_body_marks
+-- Those that a sweep should have lifted by :late ago.
+SELECT COUNT(*) AS marks
+  FROM (SELECT 1 AS one
+          FROM unstuck_body_marks h
+          LEFT JOIN unstuck_workers w ON w.id = h.worker
+         WHERE w.id IS NULL OR w.lease_until <= unstuck_now() - CAST(:late AS BIGINT)
+         LIMIT :most) AS dead

@@ -7,6 +7,6 @@ SELECT j.uid, j.tenant, j.workflow, j.payload
   {by_key unstuck_jobs AS j ON j.uid = asked.uid}
 
 -- name: calls_by_number
-SELECT j.id, j.workflow, j.payload
+SELECT j.id, j.tenant, j.workflow, j.payload
   FROM {list :jobs AS asked (job BIGINT)}
   {by_key unstuck_jobs AS j ON j.id = asked.job}

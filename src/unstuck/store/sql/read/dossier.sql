@@ -17,6 +17,6 @@ SELECT v.*, unstuck_now() AS now,
        EXISTS (SELECT 1 FROM unstuck_waits w WHERE w.job = v.number) AS has_waits,
        EXISTS (SELECT 1 FROM unstuck_usage u WHERE u.job = v.number) AS has_usage,
        (SELECT l.reason FROM unstuck_dead_letters l WHERE l.job = v.number ORDER BY l.run DESC LIMIT 1) AS dead_letter,
-       EXISTS (SELECT 1 FROM unstuck_workflows f WHERE f.name = v.workflow AND f.redact <> '[]') AS is_redacted
+       EXISTS (SELECT 1 FROM unstuck_workflows f WHERE f.name = v.workflow AND f.tenant IN ('*', v.tenant) AND f.redact <> '[]') AS is_redacted
   FROM unstuck_job_rows v
  WHERE v.uid = :uid AND v.tenant = :tenant

@@ -11,10 +11,12 @@ SELECT era, position, floor,
   FROM feed
 
 -- name: feed_old
--- Of the next :batch positions those whose time is over.
+-- Of the next :batch positions those whose time is over. What a webhook has not seen stays, up to :held.
 SELECT MAX(id) AS last, COUNT(*) AS old
   FROM (SELECT id, at FROM unstuck_events WHERE id > (SELECT floor FROM unstuck_sequencer) ORDER BY id LIMIT :batch)
  WHERE at <= unstuck_now() - :kept
+   AND (at <= unstuck_now() - :held
+        OR id <= COALESCE((SELECT MIN(position) FROM unstuck_webhooks WHERE position IS NOT NULL), id))
 
 -- name: raise_feed_floor
 -- The events stay with their jobs; only the feed no longer begins before these.

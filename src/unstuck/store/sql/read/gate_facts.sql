@@ -45,10 +45,21 @@ SELECT me.*, clock.now AS at,
           JOIN unstuck_jobs j ON j.id = few.job
          WHERE j.priority > me.priority) AS before_by_priority,
        (SELECT f.code_version FROM unstuck_workflows f
-         WHERE f.name = me.workflow ORDER BY f.seen_at DESC LIMIT 1) AS known_version,
-       (SELECT MAX(COALESCE(f.known_at, f.seen_at)) FROM unstuck_workflows f WHERE f.name = me.workflow) AS known_at,
+         WHERE f.name = me.workflow AND f.tenant IN ('*', me.tenant) ORDER BY f.seen_at DESC LIMIT 1) AS known_version,
+       (SELECT MAX(COALESCE(f.known_at, f.seen_at)) FROM unstuck_workflows f
+         WHERE f.name = me.workflow AND f.tenant IN ('*', me.tenant)) AS known_at,
        (SELECT COUNT(*) FROM unstuck_workers w
          WHERE w.ended_at IS NULL AND w.lease_until > clock.now AND w.state IN ('active', 'draining')) AS sweepers,
+       (SELECT COUNT(*) FROM unstuck_workers w
+         WHERE w.ended_at IS NULL AND w.lease_until > clock.now AND w.state = 'active' AND substr(w.incarnation, 9, 1) <> '.') AS beside,
+       (SELECT {json_array}({json_object}('tenant', few.tenant, 'queue', few.queue, 'workflow', few.workflow))
+          FROM (SELECT DISTINCT k.tenant IS NULL OR k.tenant = me.tenant AS tenant,
+                       k.queues IS NULL OR {holds k.queues me.queue} AS queue,
+                       k.workflows IS NULL OR {holds k.workflows me.workflow} AS workflow
+                  FROM unstuck_workers w
+                  LEFT JOIN unstuck_api_keys k ON k.id = substr(w.incarnation, 1, 8)
+                 WHERE w.ended_at IS NULL AND w.lease_until > clock.now AND w.state = 'active'
+                   AND substr(w.incarnation, 9, 1) = '.') AS few) AS grants,
        (SELECT {json_array}({json_object}('duty', few.duty, 'since_at', few.since_at, 'tries', few.tries, 'error', few.error))
           FROM (SELECT q.duty, q.since_at, q.tries, q.error FROM unstuck_quarantine q
                  WHERE (q.item = me.number AND q.duty <> 'target') OR (q.item = me.target_number AND q.duty = 'target')
@@ -93,7 +104,7 @@ SELECT me.*, clock.now AS at,
                                                         ORDER BY e.ended_at DESC, e.id DESC LIMIT 100) AS lately)
                    AND CASE WHEN w.serves = '{}'
                             THEN w.queues = '[]' OR {holds w.queues me.queue}
-                            ELSE {holds w.serves queues me.queue} END
+                            ELSE {holds w.serves queues me.queue} AND COALESCE({json w.serves} ->> 'tenant', me.tenant) = me.tenant END
                  ORDER BY w.lease_until DESC
                  LIMIT :ceiling) AS few) AS workers
   FROM me

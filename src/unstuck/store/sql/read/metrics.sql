@@ -161,6 +161,18 @@ SELECT 'quarantine', aside.duty, COUNT(*), NULL
          LIMIT :ceiling) AS aside
  GROUP BY aside.duty
  UNION ALL
+SELECT 'webhooks', w.state, COUNT(*), NULL
+  FROM unstuck_webhooks w
+ WHERE w.tenant <> '' AND (CAST(:tenant AS TEXT) IS NULL OR w.tenant = CAST(:tenant AS TEXT))
+ GROUP BY w.state
+ UNION ALL
+SELECT 'deliveries', '', COUNT(*), MIN(waiting.at)
+  FROM (SELECT d.at
+          FROM unstuck_webhooks w
+          JOIN unstuck_deliveries d ON d.webhook = w.id AND d.state = 'WAITING'
+         WHERE w.tenant <> '' AND (CAST(:tenant AS TEXT) IS NULL OR w.tenant = CAST(:tenant AS TEXT))
+         LIMIT :few) AS waiting
+ UNION ALL
 SELECT 'dead_letters', letters.reason, COUNT(*), MIN(letters.created_at)
   FROM (SELECT reason, created_at
           FROM (SELECT reason, created_at FROM unstuck_dead_letters WHERE CAST(:tenant AS TEXT) IS NULL ORDER BY id LIMIT :few) AS everywhere

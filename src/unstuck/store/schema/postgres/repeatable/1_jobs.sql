@@ -15,7 +15,7 @@ SELECT j.id AS number, j.uid, j.tenant, j.queue, j.workflow, j.route, t.name AS 
        CASE WHEN t.head = j.id THEN 1 ELSE 0 END AS is_head,
        CASE WHEN t.blocked_by = j.id THEN 1 ELSE 0 END AS is_blocker,
        CASE WHEN t.blocked_by <> j.id THEN 1 ELSE 0 END AS is_blocked,
-       j.replay_of, j.trace, j.span, j.signature
+       j.replay_of, j.trace, j.span, j.signature, j.made_by
   FROM unstuck_jobs j
   LEFT JOIN unstuck_running r ON r.job = j.id
   LEFT JOIN unstuck_workers w ON w.id = r.worker
@@ -23,12 +23,12 @@ SELECT j.id AS number, j.uid, j.tenant, j.queue, j.workflow, j.route, t.name AS 
   LEFT JOIN unstuck_body_marks h ON h.job = j.id
   LEFT JOIN unstuck_targets t ON t.id = j.target;
 
--- The versions of workflows, and whether an active worker has them: the doors go by the newest of those.
+-- The versions of workflows, and whether an active worker of the same tenant, or of all, has them: the doors go by the newest of those.
 CREATE OR REPLACE VIEW unstuck_versions AS
 SELECT w.*, live.name IS NOT NULL AS is_live
   FROM unstuck_workflows w
-  LEFT JOIN (SELECT DISTINCT k.code_version, known.name
+  LEFT JOIN (SELECT DISTINCT k.code_version, known.name, COALESCE(CAST(k.serves AS json) ->> 'tenant', '*') AS tenant
                FROM unstuck_workers k
                JOIN LATERAL json_array_elements_text(CAST(k.serves AS json) -> 'workflows') AS known (name) ON TRUE
               WHERE k.ended_at IS NULL AND k.lease_until > (SELECT unstuck_now()) AND k.state = 'active') AS live
-    ON live.name = w.name AND live.code_version = w.code_version;
+    ON live.name = w.name AND live.code_version = w.code_version AND live.tenant = w.tenant;

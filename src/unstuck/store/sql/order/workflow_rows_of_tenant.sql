@@ -1,0 +1,1 @@
+SELECT COUNT(*) AS number FROM unstuck_workflows WHERE tenant = :tenant

@@ -1,0 +1,150 @@
+"""The sender: what waits reaches its receiver, signed and in order; nothing that one receiver does delays another."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.conftest import StoreClock
+from tests.support.builders import a_worker, claimed, settle, submitted
+from tests.support.eventually import eventually
+from tests.support.receiver import Message, receiving
+from tests.support.webhooks import SECRET, a_sender, allow, copied, deliveries, kept, made, seen, setting, states
+from unstuck.deliver.sender import Sender
+from unstuck.model.errors import StoreUnavailable
+from unstuck.model.webhooks import DeliveryState, WebhookFilter, WebhookState, spell_secret
+from unstuck.sealing import Sealer
+from unstuck.store.port import NewWebhook
+from unstuck.store.sql_store import SqlStore
+
+DELIVERED = DeliveryState.DELIVERED
+KEY, OTHER_KEY = b"k" * 32, b"o" * 32
+
+
+@contextmanager
+def running(sender: Sender) -> Iterator[Sender]:
+    sender._store.close = lambda: None  # type: ignore[method-assign]  # it is the test's own
+    sender.start()
+    try:
+        yield sender
+    finally:
+        sender.close()
+
+
+def test_every_message_is_verified_by_the_reference_library_and_in_order(store: SqlStore) -> None:
+    allow(store)
+    with receiving() as receiver, running(a_sender(store)) as sender:
+        made(store, url=receiver.url)
+        worker = a_worker(store)
+        jobs = [claimed(store, worker) for _ in range(3)]
+        for job in jobs:
+            settle(store, worker, job.ref)
+        copied(store)
+        sender.wake()
+        eventually(lambda: len(receiver.taken) == 9, timeout=20)
+        eventually(lambda: set(states(store)) == {DELIVERED})
+    assert {message.verified(SECRET)["type"] for message in receiver.taken} == {"submitted", "claimed", "completed"}
+    assert receiver.of_jobs() == {job.id: [1, 2, 3] for job in jobs}
+    assert len({message.id for message in receiver.taken}) == 9
+    assert {message.headers["user-agent"].split("/")[0] for message in receiver.taken} == {"unstuck"}
+
+
+def test_a_receiver_that_is_down_delays_no_other_and_gets_everything_once_it_is_back(store: SqlStore) -> None:
+    allow(store)
+    setting(store, "webhook_first_retry", 0.1)
+    down = threading.Event()
+
+    def answer(message: Message) -> int:
+        return 503 if down.is_set() else 200
+
+    down.set()
+    with receiving(answer) as lame, receiving() as well, running(a_sender(store)) as sender:
+        made(store, "lame", lame.url)
+        made(store, "well", well.url)
+        jobs = [submitted(store).id for _ in range(20)]
+        copied(store)
+        sender.wake()
+        eventually(lambda: len(well.taken) == 20, timeout=20)
+        eventually(lambda: seen(store, "lame").failures >= 3, timeout=20)
+        assert lame.taken == []
+        down.clear()
+        eventually(lambda: len(lame.taken) == 20, timeout=40)
+    assert {message.event["data"]["job"] for message in lame.taken} == set(jobs)
+    assert set(states(store, "lame")) == {DELIVERED}
+
+
+def test_a_sender_that_was_killed_is_followed_by_another(store: SqlStore, clock: StoreClock) -> None:
+    """It had leased and sent, and could not say so: the next one sends it again, under the same id."""
+    allow(store)
+    with receiving() as receiver:
+        made(store, url=receiver.url)
+        submitted(store)
+        copied(store)
+        dead = a_sender(store)
+        [sending] = store.lease_webhooks("the dead", 30.0, 1)
+        assert dead._try(sending, store.webhook_rules()) is not None
+        assert [each.state for each in deliveries(store)] == [DeliveryState.WAITING]
+        clock.advance(31)
+        with running(a_sender(store)):
+            eventually(lambda: states(store) == [DELIVERED], timeout=20)
+    assert len(receiver.taken) == 2
+    assert len({message.id for message in receiver.taken}) == 1
+
+
+def test_a_database_that_is_away_for_a_moment_doubles_nothing(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allow(store)
+    failures = iter([StoreUnavailable("away"), StoreUnavailable("away")])
+    usual: Callable[..., object] = store.settle_try
+
+    def settle_try(*args: object, **kwargs: object) -> object:
+        for failure in failures:
+            raise failure
+        return usual(*args, **kwargs)
+
+    monkeypatch.setattr(store, "settle_try", settle_try)
+    with receiving() as receiver, running(a_sender(store)) as sender:
+        made(store, url=receiver.url)
+        submitted(store)
+        copied(store)
+        sender.wake()
+        eventually(lambda: states(store) == [DELIVERED], timeout=20)
+    assert len(receiver.taken) == 1
+
+
+def test_an_address_that_became_an_inner_one_is_not_asked(store: SqlStore) -> None:
+    """Registered while the setting allowed it: it is checked again at every delivery."""
+    with receiving() as receiver, running(a_sender(store)) as sender:
+        made(store, url=receiver.url)
+        submitted(store)
+        copied(store)
+        sender.wake()
+        eventually(lambda: seen(store).failures == 1, timeout=20)
+    assert receiver.messages == []
+    assert "not a public address (loopback)" in (seen(store).last_error or "")
+    assert seen(store).state is WebhookState.ACTIVE
+
+
+def test_a_sealed_secret_signs_where_its_key_is_and_counts_against_nobody_elsewhere(store: SqlStore) -> None:
+    allow(store)
+    secret = spell_secret(b"t" * 32)
+    with receiving() as receiver:
+        stored = kept(secret, sealer=Sealer([("k", KEY)]))
+        assert secret[6:] not in stored
+        store.create_webhook(
+            "default", NewWebhook("hook", receiver.url, WebhookFilter(kinds=("submitted",)), stored), "ada"
+        )
+        submitted(store)
+        copied(store)
+        with running(a_sender(store)):
+            eventually(lambda: store.notifications(None), timeout=20)
+        [news] = [each for each in store.notifications(None) if "signed" in each.title]
+        assert "sealing_keys" in news.message
+        assert (seen(store).failures, receiver.messages) == (0, [])
+        with running(a_sender(store, Sealer([("o", OTHER_KEY), ("k", KEY)]))):
+            eventually(lambda: states(store)[0] == DELIVERED, timeout=20)
+    assert receiver.taken[0].verified(secret)

@@ -1,0 +1,164 @@
+"""Workers at a distance that do not behave: what they forge, flood and lost is refused, and nothing is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from tests.server.conftest import Site, problem, running
+from tests.server.test_remote_workers import GREET, FarWorker, enter_at, replace_job, told
+from tests.support.builders import chance, record, submitted
+from tests.support.eventually import eventually
+from unstuck.assembly import ServerOptions, WorkerOptions, server_port
+from unstuck.model.errors import InvalidInput
+from unstuck.model.job import AttemptRef
+from unstuck.model.lifecycle import JobState
+from unstuck.model.offers import claim_id, remote_incarnation
+from unstuck.model.settlement import Returned
+from unstuck.store.port import AttemptOutput, NewChild, NewStep, Report, Verdict, wire
+from unstuck.store.sql_store import SqlStore
+
+
+@pytest.fixture
+def worker(site: Site, store: SqlStore) -> Iterator[FarWorker]:
+    entered = enter_at(site, store, "host", queues=["default"])
+    yield entered
+    entered.port.close()
+
+
+def settled(site: Site, worker: FarWorker, ref: AttemptRef) -> object:
+    answer = told(site, worker, "settle", reports=[wire.ReportWire.of(Report(ref, Returned("1"), 5))])
+    return answer.json()["settled"][0]["verdict"]
+
+
+def test_a_token_that_was_not_given_ends_and_acknowledges_nothing(
+    worker: FarWorker, site: Site, store: SqlStore
+) -> None:
+    job = submitted(store)
+    claim = claim_id(worker.number, chance.nonce())
+    (given,) = worker.port.take(worker.number, claim, worker.wanted())
+    for forged in (given.ref._replace(token=given.ref.token + 1), given.ref._replace(job=given.ref.job + 1)):
+        answer = told(site, worker, "acknowledge", claim=claim, offers=[forged])
+        assert answer.json() == {"verdicts": ["fenced"]}
+    for ref in (given.ref._replace(token=-1), given.ref._replace(token=1 << 63), given.ref._replace(job=0)):
+        assert told(site, worker, "settle", reports=[_report(ref, claim)]).status_code in (403, 422)
+    assert settled(site, worker, given.ref._replace(claim=claim)) == "fenced", "an offer that was not heard of"
+    assert worker.port.acknowledge(worker.number, claim, [given.ref]) == [Verdict.DONE]
+    mine = given.ref._replace(claim=claim)
+    for forged in (mine._replace(token=mine.token + 1), mine._replace(claim=claim_id(worker.number, chance.nonce()))):
+        assert settled(site, worker, forged) == "fenced"
+    assert [event.kind for event in store.history("default", job.id)] == ["submitted", "claimed"]
+    assert settled(site, worker, mine) == "done"
+
+
+def _report(ref: AttemptRef, claim: str) -> wire.ReportWire:
+    return wire.ReportWire.of(Report(ref._replace(claim=claim), Returned("1"), 5))
+
+
+def test_of_a_job_that_it_lost_nothing_is_written_any_more(worker: FarWorker, site: Site, store: SqlStore) -> None:
+    job = submitted(store)
+    (lost,) = worker.take()
+    worker.port.renew(worker.number, 1.0)
+    (found,) = eventually(lambda: store.recover_lost(0.0))
+    assert found.id == job.id
+    heir = enter_at(site, store, "heir")
+    (given,) = heir.take()
+    ref = lost.ref
+    answers = {
+        "record_steps": told(site, worker, "record_steps", steps=[NewStep(ref, "s", 1, "1", 3)]),
+        "keep_output": told(site, worker, "keep_output", outputs=[AttemptOutput(ref, "x", '{"done": 1}')]),
+        "keep_part": told(site, worker, "keep_part", ref=ref, serial=1, name="p", value="1"),
+        "spend": told(site, worker, "spend", ref=ref, serial=1, amounts={"tokens": 1.0}),
+        "ask": told(site, worker, "ask", ref=ref, kind="timeout", reason="x"),
+        "journal": told(site, worker, "journal", ref=ref),
+        "spawn": told(site, worker, "spawn", child=NewChild(ref, "c", 1, replace_job(store, lost))),
+    }
+    for verb, answer in answers.items():
+        assert answer.json() in (None, "fenced", ["fenced"]), (verb, answer.text)
+    problem(told(site, worker, "gather", ref=ref, children=[job.id]), 403, "NotPermitted")
+    assert settled(site, worker, ref) == "fenced"
+    assert store.steps_of("default", job.id) == []
+    assert store.children_of("default", job.id) == []
+    assert [event.kind for event in store.history("default", job.id)][2:] == ["lost", "claimed"]
+    assert heir.settle(given.ref) is Verdict.DONE
+    assert record(store, job.id).state is JobState.COMPLETED
+    heir.port.close()
+
+
+def test_more_than_one_body_may_hold_is_refused_of_every_kind(worker: FarWorker, site: Site, store: SqlStore) -> None:
+    ref = AttemptRef(1, 1, claim_id(worker.number, chance.nonce()))
+    offer = ref._replace(claim=ref.claim + "~")
+    many = wire.MOST_AT_ONCE + 1
+    for verb, body in (
+        ("settle", {"reports": [wire.ReportWire.of(Report(ref, Returned("1"), 5))] * many}),
+        ("record_steps", {"steps": [NewStep(ref, "s", 1, "1", 3)] * many}),
+        ("acknowledge", {"claim": ref.claim, "offers": [offer] * many}),
+        ("workflows", {"workflows": [GREET] * many, "queues": ["default"]}),
+        ("workflows", {"workflows": [GREET], "queues": ["default"] * many}),
+    ):
+        refused = problem(told(site, worker, verb, **body), 422, "InvalidInput")
+        assert f"{many:,}" in refused["detail"], verb
+    for wait in (-1.0, 31.0, 1e9):
+        claim = claim_id(worker.number, chance.nonce())
+        wanted = replace(worker.wanted(), wait=wait)
+        problem(told(site, worker, "take", claim=claim, wanted=wanted), 422, "InvalidInput")
+    submitted(store)
+    greedy = told(
+        site, worker, "take", claim=claim_id(worker.number, chance.nonce()), wanted=worker.wanted(slots=1 << 40)
+    )
+    assert len(greedy.json()["jobs"]) == 1
+
+
+def test_a_queue_outside_its_grant_is_neither_registered_nor_served(
+    worker: FarWorker, site: Site, store: SqlStore
+) -> None:
+    elsewhere = replace(GREET, queue="other")
+    problem(told(site, worker, "workflows", workflows=[elsewhere], queues=["default"]), 403, "NotPermitted")
+    problem(told(site, worker, "workflows", workflows=[GREET], queues=["default", "other"]), 403, "NotPermitted")
+    submitted(store, queue="other")
+    assert worker.take(queues=("default", "other")) == []
+    (seen,) = store.workers()
+    assert seen.serves["queues"] == ["default"]
+    known = store.workflow("greet")
+    assert known is not None
+    assert known.queue == "default"
+
+
+def test_a_flood_by_one_key_is_refused_and_another_worker_goes_on(store: SqlStore, store_url: str) -> None:
+    with running(ServerOptions(store_url, port=0, rate=4.0)) as site:
+        flooding = enter_at(site, store, "flooding")
+        answers = [told(site, flooding, "probe") for _ in range(40)]
+        refused = [answer for answer in answers if answer.status_code != 200]
+        assert refused
+        problem(refused[0], 429, "TooManyRequests")
+        assert int(refused[0].headers["retry-after"]) >= 1
+        job = submitted(store)
+        other = enter_at(site, store, "other")
+        (given,) = other.take()
+        assert other.settle(given.ref) is Verdict.DONE
+        assert record(store, job.id).state is JobState.COMPLETED
+        for each in (flooding, other):
+            each.port.close()
+
+
+@pytest.mark.parametrize(
+    ("address", "told_so"),
+    [
+        ("ftp://jobs.example.org", "no server's address"),
+        ("https://", "no server's address"),
+        ("https://ann:pass@jobs.example.org", "no name and no password"),
+        ("https://jobs.example.org/?x=1", "no server's address"),
+        ("https://jobs.example.org\r\nX: y", "cannot be read"),
+        ("https://jobs.exämple.org", "no server's address"),
+        ("https://jobs.example.org:port", "cannot be read"),
+        ("http://jobs.example.org", "where others can read it"),
+        ("http://127.0.0.1.example.org", "where others can read it"),
+    ],
+)
+def test_a_hostile_name_of_a_server_is_refused_before_a_key_goes_there(address: str, told_so: str) -> None:
+    options = WorkerOptions("shop:app", "", server=address, key=f"usk_{'a' * 8}_{'b' * 32}")
+    with pytest.raises(InvalidInput, match=told_so) as refused:
+        server_port(options, remote_incarnation("a" * 8, chance.nonce()))
+    assert "b" * 32 not in str(refused.value)

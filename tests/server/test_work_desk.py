@@ -1,0 +1,60 @@
+"""WorkDesk: who is woken when there is work, beside many who wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.builders import a_worker, chance, submitted
+from tests.support.eventually import eventually
+from unstuck.clock import MachineClock
+from unstuck.model.job import WorkflowRecord
+from unstuck.model.offers import claim_id
+from unstuck.model.policy import Policy
+from unstuck.server.work_desk import Taker, WorkDesk
+from unstuck.signing import NO_KEYS
+from unstuck.store.port import Wanted
+from unstuck.store.sql_store import SqlStore
+
+CROWD = 200
+
+
+@pytest.fixture
+def desk(store: SqlStore) -> Iterator[WorkDesk]:
+    store.register_workflows([WorkflowRecord("greet", "v1", "default", Policy(), {})])
+    desk = WorkDesk(lambda: store, MachineClock(), lambda at_once: NO_KEYS)
+    yield desk
+    desk.close()
+
+
+def crowd(store: SqlStore, desk: WorkDesk) -> tuple[list[Taker], list[Taker]]:
+    """Many who wait; and those of them who were woken, of whom each claims what there is, and leaves if it got it."""
+    number, woken = a_worker(store).number, list[Taker]()
+    wanted = Wanted(1, ("greet",), ("default",), wait=30.0)
+    takers = [Taker(number, claim_id(number, chance.nonce()), wanted) for _ in range(CROWD)]
+
+    def wake(taker: Taker) -> None:
+        if taker not in woken and desk.find(taker).jobs:
+            desk.leave(taker)
+        woken.append(taker)
+
+    for taker in takers:
+        desk.join(taker, lambda taker=taker: wake(taker))  # type: ignore[misc]
+    return takers, woken
+
+
+def test_for_one_job_a_few_are_woken(store: SqlStore, desk: WorkDesk) -> None:
+    takers, woken = crowd(store, desk)
+    submitted(store)
+    eventually(lambda: woken, timeout=20)
+    eventually(lambda: not list(store.open_routes(0, 10)), timeout=20)
+    assert woken[0] is takers[0]
+    assert len(woken) < CROWD // 2
+
+
+def test_where_there_is_work_for_all_all_are_woken(store: SqlStore, desk: WorkDesk) -> None:
+    takers, woken = crowd(store, desk)
+    for _ in takers:
+        submitted(store)
+    eventually(lambda: len(set(map(id, woken))) == len(takers), timeout=40)
