@@ -41,7 +41,8 @@ def worker(unstuck: Command) -> Iterator[Command]:
 
 
 def plain(text: str) -> str:
-    """Without what is of one day and one machine, and however it was folded."""
+    """Without what is of one day and one machine, whichever of the three ended last, and however it was folded."""
+    text = re.sub(r'\["(?:ada|bob|kim)"\]', '["ADDRESS"]', text)
     text = re.sub(r"code-[0-9a-f]{12}", "CODE", re.sub(_INSTANT, "AT", re.sub(_ID, "ID", text)))
     return " ".join(re.sub(r"\((?:in )?[0-9dhms. ]+(?: ago)?\)", "(AGE)", text).split())
 
@@ -55,7 +56,7 @@ def test_the_guide_runs_as_written(worker: Command) -> None:
     assert "dead_letters" in told
     assert "Dead letters: exhausted" in told
     exported = [json.loads(line) for line in (worker.directory / "letters.jsonl").read_text().splitlines()]
-    assert [each["args"] for each in exported] == [["kim"], ["bob"], ["ada"]]
+    assert sorted(each["args"] for each in exported) == [["ada"], ["bob"], ["kim"]]
 
     told = run(worker, GO_ON)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from socket import gethostname
@@ -23,7 +25,7 @@ from unstuck.client.address import ApiKey
 from unstuck.client.transport import Transport
 from unstuck.client.worker_port import RemoteWorkerPort
 from unstuck.clock import FakeClock, MachineClock, boot
-from unstuck.model.errors import InvalidInput, NotPermitted, StoreUnavailable, Unauthenticated
+from unstuck.model.errors import InvalidInput, NotPermitted, StoreUnavailable, TooManyAttempts, Unauthenticated
 from unstuck.model.job import AttemptRef, ClaimedJob, WorkflowRecord
 from unstuck.model.keys import Within, id_in
 from unstuck.model.lifecycle import JobState, RequestKind
@@ -468,6 +470,32 @@ def test_a_revoked_key_is_told_by_the_control_poll_within_5_seconds(enter: Enter
     with pytest.raises(Unauthenticated):
         worker.port.hello()
     assert other.port.renew(other.number, 60.0).alive
+
+
+@slow
+def test_a_revoked_key_is_told_although_its_roles_have_used_up_every_try(enter: Enter, store: SqlStore) -> None:
+    """They ask on, each for itself: soon the server says of their address that it has tried too often."""
+    worker = enter()
+    told, is_over = threading.Event(), threading.Event()
+    worker.port.when_refused(told.set)
+
+    def ask_on() -> None:
+        while not is_over.is_set():
+            with suppress(StoreUnavailable):
+                worker.port.probe()
+
+    with ThreadPoolExecutor(4) as roles:
+        asked = [roles.submit(ask_on) for _ in range(4)]
+        keys.revoke(Caller(store, "ada"), id_in(worker.key) or "")
+        try:
+            assert told.wait(8)
+        finally:
+            is_over.set()
+        for role in asked:
+            role.result()
+    with pytest.raises(TooManyAttempts):
+        worker.port.hello()
+    assert not worker.port.renew(worker.number, 60.0).alive
 
 
 @slow

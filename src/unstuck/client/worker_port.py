@@ -27,6 +27,7 @@ from unstuck.model.errors import (
     OutcomeUnknown,
     StoreError,
     StoreUnavailable,
+    TooManyAttempts,
     Unauthenticated,
     UnstuckError,
 )
@@ -130,7 +131,7 @@ class RemoteWorkerPort:
         body = verb.body(worker=self._number, incarnation=self._incarnation, **facts)
         try:
             return self._ask(name, body, verb.answer)
-        except (Unauthenticated, NotPermitted) as error:
+        except (Unauthenticated, NotPermitted, TooManyAttempts) as error:
             raise _away(error) from None
 
     @property
@@ -164,6 +165,8 @@ class RemoteWorkerPort:
         except (Unauthenticated, NotPermitted) as error:
             self._note_refusal(error)
             return Beat(alive=False)
+        except TooManyAttempts as error:
+            raise _away(error) from None
 
     @property
     def _polls(self) -> dict[str, Any]:
@@ -385,10 +388,11 @@ class RemoteWorkerPort:
                 seen, self._news, self._heard_at = answer.seen, answer.news, self._clock.boot()
 
     def _is_refused(self) -> bool:
-        """Asked once more: a server that cannot look the key up for a while ends its polls too."""
+        """Asked once more: a server that cannot look the key up for a while ends its polls too. The other roles of a
+        worker whose key was revoked soon use up what their address may try; no key that works is told so."""
         try:
             self.hello()
-        except (Unauthenticated, NotPermitted) as error:
+        except (Unauthenticated, NotPermitted, TooManyAttempts) as error:
             self._note_refusal(error)
             return True
         except Exception:
