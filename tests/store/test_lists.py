@@ -14,6 +14,7 @@ import pytest
 
 from tests.store import crowd
 from tests.support.builders import TENANT, a_job, submitted
+from tests.tiers import in_tiers
 from unstuck.model.call import check_argument
 from unstuck.model.job import JobRecord, shown_state
 from unstuck.model.lifecycle import JobState, Shown
@@ -23,6 +24,8 @@ from unstuck.store.read import lookup, sources
 from unstuck.store.sql_store import SqlStore
 
 JOBS = 240
+#: Still several pages of most lists, and somebody in every place.
+FEW = 80
 
 
 @pytest.fixture(params=["as shipped", "tiny"])
@@ -37,8 +40,14 @@ def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.fixture
-def people(store: SqlStore, store_url: str) -> list[JobRecord]:
-    found = [store.get(tenant, job) for tenant, job in crowd.gather(store_url, seed=3, count=JOBS)]
+def jobs() -> int:
+    """How many there are; `in_tiers` says otherwise."""
+    return JOBS
+
+
+@pytest.fixture
+def people(store: SqlStore, store_url: str, jobs: int) -> list[JobRecord]:
+    found = [store.get(tenant, job) for tenant, job in crowd.gather(store_url, seed=10, count=jobs)]
     return [record for record in found if record is not None]
 
 
@@ -108,6 +117,7 @@ def check(store: SqlStore, people: list[JobRecord], tenant: str | None, filter: 
     return len(expected)
 
 
+@in_tiers("jobs", FEW, JOBS)
 @pytest.mark.usefixtures("sizes")
 @pytest.mark.parametrize("tenant", ["acme", None])
 def test_every_filter_alone_lists_what_it_says_in_both_directions(
@@ -128,6 +138,7 @@ def test_a_time_is_kept_although_numbers_follow_the_clock_only_roughly(
         check(store, people, "acme", JobFilter(before=job.created_at, newest_first=False), now)
 
 
+@in_tiers("jobs", FEW, JOBS)
 @pytest.mark.usefixtures("sizes")
 def test_filters_together_list_what_all_of_them_say(store: SqlStore, people: list[JobRecord]) -> None:
     now, chance = store.now(), random.Random(11)
@@ -137,6 +148,7 @@ def test_filters_together_list_what_all_of_them_say(store: SqlStore, people: lis
     assert sum(map(bool, found)) > 30, "filters that find nothing show nothing"
 
 
+@pytest.mark.parametrize("jobs", [FEW, JOBS])
 def test_the_crowd_stands_in_every_place(store: SqlStore, people: list[JobRecord]) -> None:
     """Else the tests above would pass for words that no job has."""
     now = store.now()

@@ -9,6 +9,7 @@ import pytest
 from tests.conftest import StoreClock
 from tests.support.builders import TENANT, a_job, a_worker, boom, chance, kinds, record, submitted
 from tests.support.tables import counts_of_tables
+from tests.tiers import in_tiers
 from unstuck.model.errors import Conflict, IllegalMove, InvalidInput, UnknownJob
 from unstuck.model.job import ClaimedJob, NewJob, WorkerRecord
 from unstuck.model.lifecycle import JobState, fold
@@ -323,11 +324,12 @@ def test_a_fan_in_of_a_hundred_waits_for_the_last(store: SqlStore) -> None:
     assert end(store, worker) == [job.id]
 
 
-def test_a_failure_reaches_the_end_of_a_chain_of_a_thousand(store: SqlStore) -> None:
+@in_tiers("links", 100, 1000)
+def test_a_failure_reaches_the_end_of_a_long_chain(links: int, store: SqlStore) -> None:
     worker = a_worker(store)
     first = a_job(retries=0)
     chain = [first]
-    for _ in range(1000):
+    for _ in range(links):
         chain.append(a_job(after=(chain[-1].id,)))
     store.submit(chain)
     work_off(store)
@@ -336,7 +338,7 @@ def test_a_failure_reaches_the_end_of_a_chain_of_a_thousand(store: SqlStore) -> 
     work_off(store)
 
     counts = store.counts()
-    assert (counts[JobState.FAILED], counts[JobState.PENDING]) == (1001, 0)
+    assert (counts[JobState.FAILED], counts[JobState.PENDING]) == (links + 1, 0)
     assert record(store, chain[-1].id).error_type == "DependencyFailed"
 
 
