@@ -4,8 +4,9 @@ says, what does not fit it refused, whoever may not ask told so, and nothing of 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import cycle
 from typing import Any
 
@@ -146,41 +147,41 @@ class Walker:
             for name in _named(json.loads(openapi.text()))
             if name not in roles or roles[name] in INCLUDED[self._role]
         }
-        for found in schemathesis.openapi.from_dict(json.loads(openapi.text())).get_all_operations():
-            yield found.ok()  # type: ignore[union-attr]
+        yield from _operations().values()
 
     def walk(self, operation: Any, few: int) -> None:
         name = operation.definition.raw["operationId"]
+        fitting = _cases(name, few)
         if (needed := _roles().get(name)) is not None and needed not in INCLUDED[self._role]:
-            self._ask(operation, 1, expect=403)
+            self._ask(fitting[:1], expect=403)
             return
-        self._ask(operation, few)
-        self._ask(operation, few, mode=GenerationMode.NEGATIVE)
+        self._ask(fitting)
+        rejects = [negative_data_rejection] if name != "jobs.batch" else []  # of a batch each item has its own answer
+        self._ask(_cases(name, few, GenerationMode.NEGATIVE), rejects)
         if "{" not in operation.path:
             return
-        there = self._own.each(operation.path)
+        there, simple = self._own.each(operation.path), _cases(name, 1, is_named=True)
         for _ in range(max(few, len(self._own.jobs) if "{job}" in operation.path else 1)):
-            self._ask(operation, 1, names=next(there))
+            self._ask(simple, names=next(there))
         if "{job}" in operation.path and self._foreign is not None:
-            self._ask(operation, 1, names=next(self._foreign.each(operation.path)), expect=404)
+            self._ask(simple, names=next(self._foreign.each(operation.path)), expect=404)
 
     def _ask(
         self,
-        operation: Any,
-        few: int,
+        cases: Sequence[Any],
+        more_checks: Sequence[Any] = (),
         *,
-        mode: GenerationMode = GenerationMode.POSITIVE,
-        names: Mapping[str, str] | None = None,
+        names: dict[str, str] | None = None,
         expect: int | None = None,
     ) -> None:
-        rejects = mode is GenerationMode.NEGATIVE and operation.definition.raw["operationId"] != "jobs.batch"
-        checks = [*CHECKS, *([negative_data_rejection] if rejects else [])]  # of a batch each item has its own answer
         foreign = self._foreign.jobs if self._foreign is not None else []
-
-        def ask(case: Any) -> None:
+        for case in cases:
             if names:
                 _hurry(case)
-            answer = case.call_and_validate(base_url=self._site.url, headers=self._shown, checks=checks, timeout=90)
+                case.path_parameters = names
+            answer = case.call_and_validate(
+                base_url=self._site.url, headers=self._shown, checks=[*CHECKS, *more_checks], timeout=90
+            )
             # 504 is an answer: a worker that is not there did not give its own in time.
             assert answer.status_code < 500 or answer.status_code == 504, answer.text
             if expect is not None:
@@ -189,10 +190,34 @@ class Walker:
             elif not names or names.get("job") not in foreign:
                 assert not [job for job in foreign if job in answer.text]
 
-        few_of_them = settings(max_examples=few, deadline=None, database=None, phases=[Phase.generate],
-                               suppress_health_check=list(HealthCheck))  # fmt: skip
-        cases = operation.as_strategy(mode, **({"path_parameters": dict(names)} if names else {}))
-        seed(1)(few_of_them(given(case=cases)(ask)))()
+
+@cache
+def _operations() -> dict[str, Any]:
+    """Of the whole document, by their names."""
+    whole = schemathesis.openapi.from_dict(json.loads(openapi.text()))
+    found = [each.ok() for each in whole.get_all_operations()]  # type: ignore[union-attr]
+    return {each.definition.raw["operationId"]: each for each in found}
+
+
+@cache
+def _cases(
+    name: str, few: int, mode: GenerationMode = GenerationMode.POSITIVE, is_named: bool = False
+) -> Sequence[Any]:
+    """So many requests, the simplest first; `is_named`: with names in their path that are put there later. They are
+    made once for all who ask: with one seed they are the same, and to make one takes longer than to answer it."""
+    operation = _operations()[name]
+    made: list[Any] = []
+
+    def keep(case: Any) -> None:
+        made.append(case)
+
+    inside = {part[1:-1]: "1" for part in operation.path.split("/") if part.startswith("{")}
+    few_of_them = settings(max_examples=few, deadline=None, database=None, phases=[Phase.generate],
+                           suppress_health_check=list(HealthCheck))  # fmt: skip
+    strategy = operation.as_strategy(mode, **({"path_parameters": inside} if is_named else {}))
+    seed(1)(few_of_them(given(case=strategy)(keep)))()
+    assert made, f"no request of {name} could be made"
+    return made
 
 
 def _hurry(case: Any) -> None:
@@ -208,6 +233,7 @@ def _named(document: Any) -> Iterator[str]:
     return (told["operationId"] for path in document["paths"].values() for told in path.values())
 
 
+@cache
 def _roles() -> dict[str, Role]:
     """What each of the document's operations needs, as it says itself; those that need none are left out."""
     document = json.loads(openapi.text())
