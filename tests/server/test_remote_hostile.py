@@ -14,6 +14,7 @@ from tests.support.eventually import eventually
 from unstuck.assembly import ServerOptions, WorkerOptions, server_port
 from unstuck.model.errors import InvalidInput
 from unstuck.model.job import AttemptRef
+from unstuck.model.keys import id_in
 from unstuck.model.lifecycle import JobState
 from unstuck.model.offers import claim_id, remote_incarnation
 from unstuck.model.settlement import Returned
@@ -126,6 +127,15 @@ def test_a_queue_outside_its_grant_is_neither_registered_nor_served(
     assert known.queue == "default"
 
 
+def test_a_body_that_is_too_large_is_not_read_and_told(worker: FarWorker, site: Site, store: SqlStore) -> None:
+    ref = AttemptRef(1, 1, claim_id(worker.number, chance.nonce()))
+    huge = [AttemptOutput(ref, "x" * (wire.MOST_BYTES + 1))]
+    problem(told(site, worker, "keep_output", outputs=huge), 413, "TooLarge")
+    (line,) = store.audit(None, verb="workers.refuse", limit=10)
+    assert (line.by, line.key, line.address) == ("host", id_in(worker.key), "127.0.0.1")
+    assert "larger than" in line.detail["reason"]
+
+
 def test_a_flood_by_one_key_is_refused_and_another_worker_goes_on(store: SqlStore, store_url: str) -> None:
     with running(ServerOptions(store_url, port=0, rate=4.0)) as site:
         flooding = enter_at(site, store, "flooding")
@@ -134,6 +144,9 @@ def test_a_flood_by_one_key_is_refused_and_another_worker_goes_on(store: SqlStor
         assert refused
         problem(refused[0], 429, "TooManyRequests")
         assert int(refused[0].headers["retry-after"]) >= 1
+        (line,) = store.audit(None, verb="workers.refuse", limit=10)
+        assert (line.by, line.key) == ("flooding", id_in(flooding.key))
+        assert line.detail["reason"] == "this key may ask 4 times a second"
         job = submitted(store)
         other = enter_at(site, store, "other")
         (given,) = other.take()

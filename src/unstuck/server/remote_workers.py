@@ -107,6 +107,11 @@ class RemoteWorkers:
         with self.refusals.told(caller):
             return ask(caller, exchange)
 
+    def tell_refused(self, caller: Caller, exchange: Exchange, problem: HttpProblem) -> None:
+        """What HTTP itself refuses whoever asks here: a flood, a body without end."""
+        if exchange.own_path.startswith(PREFIX + wire.PATH):
+            self.refusals.tell(caller, str(problem))
+
     # --- who asks -------------------------------------------------------------------------------------------------
 
     def body(self, kind: type[B], caller: Caller, exchange: Exchange) -> B:
