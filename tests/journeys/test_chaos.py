@@ -241,7 +241,7 @@ def test_a58_after_kills_freezes_outages_cancels_and_signals_every_job_has_ended
         assert [event.number for event in events] == list(range(1, len(events) + 1))
         assert fold(event.kind for event in events) is record.state
         assert (record.worker, record.lease_until) == (None, None)
-        ends[record.state] += 1
+        ends[str(record.state)] += 1
     print(
         f"{seconds} s of chaos, {len(chaos.acknowledged)} jobs, all ended: {dict(ends)}; what was done: {chaos.done}"
     )
