@@ -162,7 +162,7 @@ def test_a_flood_by_one_key_is_refused_and_another_worker_goes_on(store: SqlStor
 
 
 #: What may stand where something else is expected.
-_NASTY = (
+_NASTY: tuple[object, ...] = (
     None, -1, 1 << 31, 1 << 63, -(1 << 63), 1e308, "", "a\x00b", "\x1b[31m", "\ud800", "x" * 70_000,
     "9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z", [], {"": None}, "[" * 5000,
 )  # fmt: skip
