@@ -210,6 +210,23 @@ async def parent_async(ctx: unstuck.AsyncContext, numbers: list[int]) -> Any:
     return await ctx.gather(*refs, timeout=30)
 
 
+@app.workflow(retries=0, max_lost=0)
+def everything(ctx: unstuck.Context, number: int) -> Any:
+    """All that a handler can ask for."""
+    print("hello from", number)
+    ctx.progress({"done": 1})
+    ctx.step("one", str, number)
+    ctx.spend(tokens=1)
+    ctx.partial("half", number)
+    ctx.publish("halfway", {"number": number})
+    return ctx.gather(ctx.spawn(child, number), timeout=60)
+
+
+@app.workflow(timeout=1.0)
+def over_its_time(ctx: unstuck.Context) -> None:
+    ctx.sleep(60)
+
+
 @app.workflow
 def sleeper(path: str) -> None:
     mark(path, "sleeper")

@@ -8,6 +8,7 @@ import random
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -99,7 +100,7 @@ class Chaos:
     def rage(self, seconds: float) -> None:
         """Something every few tenths of a second, and always a crew that could go on."""
         until = time.monotonic() + seconds
-        on_the_road = [self.kill_server, self.cut, self.stand_still] if self.road else []
+        on_the_road = [self.kill_server, self.freeze_server, self.cut, self.stand_still] if self.road else []
         mischief = itertools.cycle(
             [self.kill_executor, self.freeze, self.kill, self.outage, self.kill_family, *on_the_road]
         )
@@ -140,7 +141,9 @@ class Chaos:
 
     def freeze(self) -> None:
         """Sometimes past its lease."""
-        pid = self.dice.choice(self.crew).process.pid
+        self._freeze(self.dice.choice(self.crew).process.pid)
+
+    def _freeze(self, pid: int) -> None:
         os.kill(pid, signal.SIGSTOP)
         wake = threading.Timer(self.dice.choice([0.5, 2.0, 8.0]), self._wake, (pid,))
         wake.daemon = True
@@ -159,6 +162,13 @@ class Chaos:
         server = self.dice.choice(self.road.servers)
         server.kill()
         server.start()
+
+    def freeze_server(self) -> None:
+        """It takes connections, and says nothing to anybody."""
+        assert self.road is not None
+        process = self.dice.choice(self.road.servers).process
+        assert process is not None
+        self._freeze(process.pid)
 
     def cut(self) -> None:
         assert self.road is not None
@@ -220,9 +230,10 @@ def test_a58_after_kills_freezes_outages_cancels_and_signals_every_job_has_ended
         finally:
             chaos.over.set()
         assert len(chaos.acknowledged) >= count
-        assert len(chaos.done) == (10 if road else 7), f"not everything went wrong: {chaos.done}"
+        assert len(chaos.done) == (11 if road else 7), f"not everything went wrong: {chaos.done}"
         eventually(lambda: _open_jobs(db) == {}, timeout=120 + seconds, every=0.5)
 
+    ends: Counter[str] = Counter()
     for job in chaos.acknowledged:
         record = db.get("default", job)
         assert record is not None, f"{job} was acknowledged and is gone"
@@ -230,6 +241,10 @@ def test_a58_after_kills_freezes_outages_cancels_and_signals_every_job_has_ended
         assert [event.number for event in events] == list(range(1, len(events) + 1))
         assert fold(event.kind for event in events) is record.state
         assert (record.worker, record.lease_until) == (None, None)
+        ends[str(record.state)] += 1
+    print(
+        f"{seconds} s of chaos, {len(chaos.acknowledged)} jobs, all ended: {dict(ends)}; what was done: {chaos.done}"
+    )
 
 
 def _open_jobs(store: Store) -> dict[JobState, int]:

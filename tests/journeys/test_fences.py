@@ -32,9 +32,9 @@ def test_a_worker_stopped_past_its_lease_changes_nothing_and_begins_anew(
     os.kill(first.process.pid, signal.SIGSTOP)
     stopped_at = time.monotonic()
     try:
-        start("second")
         eventually(lambda: not psutil.pid_exists(body), timeout=COMPRESSED.lease)
         assert time.monotonic() - stopped_at < COMPRESSED.lease
+        start("second")
         eventually(lambda: jobs.get(job).worker == "second", timeout=15)
     finally:
         os.kill(first.process.pid, signal.SIGCONT)

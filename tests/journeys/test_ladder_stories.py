@@ -217,7 +217,7 @@ def test_a28_a_draining_process_lives_as_long_as_its_healthy_job_and_takes_no_ot
 def test_a30_the_next_body_on_a_target_starts_only_after_the_stuck_process_is_gone(
     start: Start, jobs: Jobs, client: unstuck.App, decision: str
 ) -> None:
-    company = accompanied(start, jobs, seconds=2.5, sync=1, coroutines=0)
+    company = accompanied(start, jobs, seconds=4.0, sync=1, coroutines=0)
     on_failure = "continue" if decision == "continue" else "block"
     first = _on_target(client, "stuck.thread_sleep", 60.0, timeout=0.3, grace=0.4, on_failure=on_failure)
     second = _on_target(client, "innocent.sync", 0.2)

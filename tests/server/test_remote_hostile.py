@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from tests.server.conftest import Site, problem, running
-from tests.server.test_remote_workers import GREET, FarWorker, enter_at, replace_job, told
+from tests.server.conftest import JSON, Site, problem, running
+from tests.server.test_remote_workers import GREET, NIGHTLY, FarWorker, a_far_worker, enter_at, replace_job, told
 from tests.support.builders import chance, record, submitted
 from tests.support.eventually import eventually
+from tests.tiers import slow
 from unstuck.assembly import ServerOptions, WorkerOptions, server_port
 from unstuck.model.errors import InvalidInput
 from unstuck.model.job import AttemptRef
+from unstuck.model.keys import id_in
 from unstuck.model.lifecycle import JobState
+from unstuck.model.news import Publication
 from unstuck.model.offers import claim_id, remote_incarnation
+from unstuck.model.schedules import DeclaredSchedule
 from unstuck.model.settlement import Returned
 from unstuck.store.port import AttemptOutput, NewChild, NewStep, Report, Verdict, wire
 from unstuck.store.sql_store import SqlStore
@@ -126,6 +132,15 @@ def test_a_queue_outside_its_grant_is_neither_registered_nor_served(
     assert known.queue == "default"
 
 
+def test_a_body_that_is_too_large_is_not_read_and_told(worker: FarWorker, site: Site, store: SqlStore) -> None:
+    ref = AttemptRef(1, 1, claim_id(worker.number, chance.nonce()))
+    huge = [AttemptOutput(ref, "x" * (wire.MOST_BYTES + 1))]
+    problem(told(site, worker, "keep_output", outputs=huge), 413, "TooLarge")
+    (line,) = store.audit(None, verb="workers.refuse", limit=10)
+    assert (line.by, line.key, line.address) == ("host", id_in(worker.key), "127.0.0.1")
+    assert "larger than" in line.detail["reason"]
+
+
 def test_a_flood_by_one_key_is_refused_and_another_worker_goes_on(store: SqlStore, store_url: str) -> None:
     with running(ServerOptions(store_url, port=0, rate=4.0)) as site:
         flooding = enter_at(site, store, "flooding")
@@ -134,6 +149,9 @@ def test_a_flood_by_one_key_is_refused_and_another_worker_goes_on(store: SqlStor
         assert refused
         problem(refused[0], 429, "TooManyRequests")
         assert int(refused[0].headers["retry-after"]) >= 1
+        (line,) = store.audit(None, verb="workers.refuse", limit=10)
+        assert (line.by, line.key) == ("flooding", id_in(flooding.key))
+        assert line.detail["reason"] == "this key may ask 4 times a second"
         job = submitted(store)
         other = enter_at(site, store, "other")
         (given,) = other.take()
@@ -141,6 +159,89 @@ def test_a_flood_by_one_key_is_refused_and_another_worker_goes_on(store: SqlStor
         assert record(store, job.id).state is JobState.COMPLETED
         for each in (flooding, other):
             each.port.close()
+
+
+#: What may stand where something else is expected.
+_NASTY: tuple[object, ...] = (
+    None, -1, 1 << 31, 1 << 63, -(1 << 63), 1e308, "", "a\x00b", "\x1b[31m", "\ud800", "x" * 70_000,
+    "9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z", [], {"": None}, "[" * 5000,
+)  # fmt: skip
+
+
+def _places(value: object, path: tuple[object, ...] = ()) -> Iterator[tuple[object, ...]]:
+    """Everything in it that could be something else. A policy is checked as a whole."""
+    if path:
+        yield path
+    if path[-1:] == ("policy",):
+        return
+    if isinstance(value, dict):
+        for name, each in value.items():
+            yield from _places(each, (*path, name))
+    elif isinstance(value, list):
+        for number, each in enumerate(value):
+            yield from _places(each, (*path, number))
+
+
+def _with(value: Any, path: tuple[Any, ...], put: object) -> Any:
+    if not path:
+        return put
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy[path[0]] = _with(value[path[0]], path[1:], put)
+    return copy
+
+
+@slow
+@pytest.mark.timeout(300)
+def test_no_word_of_a_worker_is_more_than_a_server_can_refuse(worker: FarWorker, site: Site, store: SqlStore) -> None:
+    """Each value that each verb takes is replaced by what is of another kind, too large, or no text of a database."""
+    submitted(store)
+    (given,) = worker.take()
+    ref, claim = given.ref, claim_id(worker.number, chance.nonce())
+    started = {str(ref.job): store.now()}
+    bodies: dict[str, dict[str, object]] = {
+        "register": {},
+        "workflows": {"workflows": [GREET], "queues": ["default"], "app": "shop"},
+        "declare": {
+            "app": "shop", "origin": "o", "code_version": "v1",
+            "declared": [DeclaredSchedule("default", "n", NIGHTLY)],
+        },
+        "take": {"claim": claim, "wanted": worker.wanted(), "again": False},
+        "acknowledge": {"claim": claim, "offers": [ref._replace(claim=claim + "~")]},
+        "settle": {"reports": [wire.ReportWire.of(Report(ref._replace(token=ref.token + 1), Returned("1"), 5))]},
+        "renew": {"lease": 60.0, "state": "active", "info": {"slots": 4}},
+        "reconcile": {
+            "renewed": worker.port.renew(worker.number, 60.0), "held": [ref], "pending_claims": [claim],
+            "settling": [ref], "started": started,
+        },
+        "ask": {"ref": ref, "kind": "drain", "reason": "x"},
+        "keep_output": {"outputs": [AttemptOutput(ref, "hello", '{"done": 1}')]},
+        "journal": {"ref": ref, "after": 0},
+        "record_steps": {"steps": [NewStep(ref, "s", 1, "1", 3)]},
+        "spend": {"ref": ref, "serial": 1, "amounts": {"tokens": 1.0}},
+        "keep_part": {"ref": ref, "serial": 1, "name": "p", "value": "1"},
+        "publish_from": {"ref": ref, "place": 1, "given": Publication("told", "{}")},
+        "spawn": {"child": NewChild(ref, "c", 1, replace_job(store, given))},
+        "gather": {"ref": ref, "children": [given.id], "release_target": False},
+        "lift_body_mark": {"job": ref.job},
+        "answer_order": {"number": 1, "answer": "done", "refused": False},
+        "notify": {"title": "t", "message": "m", "link": "/", "severity": "warning"},
+        "fence_worker": {"reason": "x"},
+    }  # fmt: skip
+    who = {"worker": worker.number, "incarnation": worker.incarnation}
+    headers = {**JSON, "authorization": f"Bearer {worker.key}"}
+    broken: dict[tuple[object, ...], str] = {}
+    for verb, body in bodies.items():
+        said = (
+            wire.RegisterBody(wire.PROTOCOL, a_far_worker(worker.incarnation)) if verb == "register" else who | body
+        )
+        plain = json.loads(wire.encoded(said))
+        for path in _places(plain):
+            for put in _NASTY:
+                text = json.dumps(_with(plain, path, put)).encode()
+                answer = site.client.post(f"/api/v1/worker/{verb}", content=text, headers=headers)
+                if answer.status_code not in (200, 400, 403, 409, 413, 422):
+                    broken[verb, *path, str(put)[:20]] = answer.text[:200]
+    assert not broken, "\n".join(map(str, broken))
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 Every verb is one request, and nothing is repeated here: those who ask know what a repeat means, and do so anyway
 where a database was away. A request that may have reached the server and was not answered is `OutcomeUnknown`; one
-that did not, `StoreUnavailable`; a server without a free hand, `StoreBusy`. A key that no longer works ends the
-worker's lease: its bodies are stopped at once, as if the database had said so.
+that did not, `StoreUnavailable`; a server without a free hand, which takes nothing from anybody, `StoreLocked`. A key
+that no longer works ends the worker's lease: its bodies are stopped at once, as if the database had said so.
 
 What is asked of the worker (cancels, orders) comes by one long poll, on a thread of its own; `asked` and `orders`
 tell what it heard last.
@@ -26,6 +26,7 @@ from unstuck.model.errors import (
     NotPermitted,
     OutcomeUnknown,
     StoreError,
+    StoreLocked,
     StoreUnavailable,
     TooManyAttempts,
     Unauthenticated,
@@ -66,6 +67,10 @@ _REST = 1.0
 _WAIT_AFTER_FAILURE = 1.0
 #: Verbs that change nothing: a lost answer leaves nothing unknown.
 _READS = frozenset({"", "probe", "now", "journal", "gather", "control"})
+#: Of what the server tells: it has no time for anybody; nothing that was asked is to blame, and nothing was done.
+_NOT_NOW = frozenset({"TooManyRequests", "Overloaded", "NotReady"})
+#: It cannot, or the link is too slow for this; the worker itself is in order, and nothing was done.
+_NOT_THERE = frozenset({"TooSlow", "SchemaMismatch"})
 #: Bytes of reports in one request, before they are escaped.
 _BODY = 1 << 20
 
@@ -124,13 +129,21 @@ class RemoteWorkerPort:
         if not problem.code or problem.code == "ServerError":
             # A proxy before the server, or the server in trouble: who knows how far it came.
             raise StoreUnavailable(str(problem.error)) if name in _READS else OutcomeUnknown(str(problem.error))
+        if problem.code in _NOT_NOW:
+            raise StoreLocked(str(problem.error))
+        if problem.code in _NOT_THERE:
+            raise StoreUnavailable(str(problem.error))
         raise problem.error
 
     def _verb(self, name: str, /, **facts: Any) -> Any:
         verb = wire.verbs()[name]
         body = verb.body(worker=self._number, incarnation=self._incarnation, **facts)
+        return self._let_in(lambda: self._ask(name, body, verb.answer))
+
+    def _let_in(self, ask: Callable[[], T]) -> T:
+        """What its key lets nobody ask any more is a store that is away: the next beat decides what that means."""
         try:
-            return self._ask(name, body, verb.answer)
+            return ask()
         except (Unauthenticated, NotPermitted, TooManyAttempts) as error:
             raise _away(error) from None
 
@@ -273,18 +286,12 @@ class RemoteWorkerPort:
 
     def take(self, worker: int, claim: str, wanted: Wanted, *, again: bool = False) -> list[ClaimedJob]:
         body = wire.TakeBody(**self._self, claim=claim, wanted=wanted, again=again)
-        try:
-            answer: wire.TakeAnswer = self._ask("take", body, wire.TakeAnswer, waiting=wanted.wait)
-        except (Unauthenticated, NotPermitted) as error:
-            raise _away(error) from None
+        answer: wire.TakeAnswer = self._let_in(lambda: self._ask("take", body, wire.TakeAnswer, waiting=wanted.wait))
         return list(answer.jobs)
 
     def acknowledge(self, worker: int, claim: str, offers: Sequence[AttemptRef]) -> list[Verdict]:
         body = wire.AcknowledgeBody(**self._self, claim=claim, offers=tuple(offers))
-        try:
-            answer: wire.AcknowledgeAnswer = self._ask("acknowledge", body, wire.AcknowledgeAnswer)
-        except (Unauthenticated, NotPermitted) as error:
-            raise _away(error) from None
+        answer: wire.AcknowledgeAnswer = self._let_in(lambda: self._ask("acknowledge", body, wire.AcknowledgeAnswer))
         return list(answer.verdicts)
 
     def settle(self, worker: int, reports: Sequence[Report]) -> list[Settled]:
@@ -297,6 +304,11 @@ class RemoteWorkerPort:
             answer: wire.SettleAnswer = self._ask("settle", body, wire.SettleAnswer)
         except StoreError:
             raise
+        except InvalidInput as error:
+            # One of them is to blame: as a database says it that refuses one row.
+            if len(reports) == 1:
+                return [Settled(reports[0].ref, Verdict.BUSY, problem=str(error))]
+            return [answer for report in reports for answer in self._settle([report])]
         except UnstuckError as error:
             # Whoever is refused, or says too much at once, must not settle the others by it.
             raise _away(error) from None
@@ -319,8 +331,16 @@ class RemoteWorkerPort:
         return found
 
     def keep_output(self, outputs: Sequence[AttemptOutput]) -> list[Verdict]:
-        portions = _portions(outputs, _size_of_output)
-        return [verdict for some in portions for verdict in self._verb("keep_output", outputs=some)]
+        return [verdict for some in _portions(outputs, _size_of_output) for verdict in self._keep_output(some)]
+
+    def _keep_output(self, outputs: Sequence[AttemptOutput]) -> Sequence[Verdict]:
+        try:
+            kept: Sequence[Verdict] = self._verb("keep_output", outputs=outputs)
+            return kept
+        except InvalidInput:
+            if len(outputs) == 1:
+                return [Verdict.BUSY]
+            return [verdict for said in outputs for verdict in self._keep_output([said])]
 
     def journal(self, ref: AttemptRef, after: int = 0) -> Journal | None:
         found: Journal | None = self._verb("journal", ref=ref, after=after)
@@ -343,7 +363,13 @@ class RemoteWorkerPort:
         return found
 
     def spawn(self, child: NewChild) -> Child | None:
-        found: Child | None = self._verb("spawn", child=child)
+        """That its key does not grant this child is told as it is: its handler would wait in vain."""
+        verb = wire.verbs()["spawn"]
+        body = verb.body(**self._self, child=child)
+        try:
+            found: Child | None = self._ask("spawn", body, verb.answer)
+        except (Unauthenticated, TooManyAttempts) as error:
+            raise _away(error) from None
         return found
 
     def gather(self, ref: AttemptRef, children: Sequence[str], release_target: bool = False) -> str | None:
@@ -374,7 +400,7 @@ class RemoteWorkerPort:
             try:
                 answer: wire.ControlAnswer = self._ask("control", body, wire.ControlAnswer, waiting=wait)
                 wait = CONTROL_WAIT
-            except (Unauthenticated, NotPermitted):
+            except (Unauthenticated, NotPermitted, TooManyAttempts):
                 if self._is_refused():
                     self._told()
                     return

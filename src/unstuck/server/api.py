@@ -151,11 +151,7 @@ class Api:
         if endpoint.takes_body:
             if exchange.has_body or exchange.headers.get("authorization") is None:
                 exchange.check_media_type()
-            declared = exchange.headers.get("content-length")
-            if endpoint.most_bytes > bodies.MOST_BYTES and bodies.may_be_large(declared):
-                await self._lane.run(partial(self._door.admit, exchange))  # nobody else may send so much
-            exchange.body = await bodies.read(_chunks(receive), declared, endpoint.most_bytes)
-            exchange.is_read = True
+            await self._read(endpoint, exchange, receive)
         elif exchange.has_body:
             raise HttpProblem("BadRequest", f"{exchange.method} takes no body here")
         if endpoint.stays is not None and (stay := endpoint.stays(exchange)) is not None:
@@ -166,6 +162,18 @@ class Api:
         if exchange.method not in ("GET", "HEAD"):
             self._hub.hurry()
         return answer
+
+    async def _read(self, endpoint: Endpoint, exchange: Exchange, receive: Receive) -> None:
+        declared, admitted = exchange.headers.get("content-length"), None
+        if endpoint.most_bytes > bodies.MOST_BYTES and bodies.may_be_large(declared):
+            admitted = await self._lane.run(partial(self._door.admit, exchange))  # nobody else may send so much
+        try:
+            exchange.body = await bodies.read(_chunks(receive), declared, endpoint.most_bytes)
+        except HttpProblem as problem:
+            if admitted is not None and problem.code == "TooLarge":
+                await self._lane.run(partial(self._remote.tell_refused, admitted.caller, exchange, problem))
+            raise
+        exchange.is_read = True
 
     async def _deliver(self, hook: str, exchange: Exchange, receive: Receive) -> HttpAnswer:
         """A delivery of another system. Threads are asked when all of it is there, and not to wait for it."""
@@ -189,7 +197,11 @@ class Api:
     def _admitted(self, exchange: Exchange, *, logs_in: bool = False) -> Admitted:
         admitted = self._door.admit_to_log_in(exchange) if logs_in else self._door.admit(exchange)
         if self._rates is not None and admitted.counted_as is not None:
-            self._rates.take(admitted.counted_as)
+            try:
+                self._rates.take(admitted.counted_as)
+            except HttpProblem as problem:
+                self._remote.tell_refused(admitted.caller, exchange, problem)
+                raise
         return admitted
 
     # --- those who stay -----------------------------------------------------------------------------------------

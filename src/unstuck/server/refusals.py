@@ -37,10 +37,10 @@ class Refusals:
         try:
             yield
         except (NotPermitted, InvalidInput) as error:
-            self._tell(caller, str(error))
+            self.tell(caller, str(error))
             raise
 
-    def _tell(self, caller: Caller, reason: str) -> None:
+    def tell(self, caller: Caller, reason: str) -> None:
         repeated = self._counted(caller.key or caller.by)
         if repeated is None:
             return

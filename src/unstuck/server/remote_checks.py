@@ -105,6 +105,13 @@ def check_count(several: Sequence[object], most: int = wire.MOST_AT_ONCE) -> Non
         raise InvalidInput(f"there are {len(several):,} in one body; the limit is {most:,}")
 
 
+def check_numbers(**numbers: object) -> None:
+    """Each is one that a database can hold, if it is a number at all."""
+    for name, number in numbers.items():
+        if isinstance(number, int) and not -(1 << 62) < number < 1 << 62:
+            raise InvalidInput(f"{name} is larger than any number of a worker")
+
+
 def check_reports(caller: Caller, worker: int, reports: Sequence[Report]) -> None:
     check_count(reports)
     check_refs(caller, worker, (report.ref for report in reports))
@@ -144,7 +151,7 @@ def check_schedule(caller: Caller, declared: DeclaredSchedule) -> None:
         raise InvalidInput(f"schedule {declared.name} has more than {MOST_SCHEDULE:,} characters")
     try:
         spec = ScheduleSpec.from_json(declared.body)
-    except (ValueError, TypeError, AttributeError):
+    except (ValueError, TypeError, AttributeError, RecursionError):
         raise InvalidInput(f"schedule {declared.name} cannot be read") from None
     check_granted(caller, queue=spec.queue, workflow=check_name(spec.workflow, "workflow"))
 

@@ -39,6 +39,7 @@ from unstuck.server.remote_checks import (
     check_count,
     check_granted,
     check_lease,
+    check_numbers,
     check_reads_platform,
     check_reports,
     check_role,
@@ -107,6 +108,11 @@ class RemoteWorkers:
         with self.refusals.told(caller):
             return ask(caller, exchange)
 
+    def tell_refused(self, caller: Caller, exchange: Exchange, problem: HttpProblem) -> None:
+        """What HTTP itself refuses whoever asks here: a flood, a body without end."""
+        if exchange.own_path.startswith(PREFIX + wire.PATH):
+            self.refusals.tell(caller, str(problem))
+
     # --- who asks -------------------------------------------------------------------------------------------------
 
     def body(self, kind: type[B], caller: Caller, exchange: Exchange) -> B:
@@ -152,6 +158,7 @@ class RemoteWorkers:
         if key_of(worker.incarnation) != ident_of(caller):
             raise NotPermitted("an incarnation begins with the id of the key by which it registers")
         check_lease(worker.lease)
+        check_numbers(pid=worker.pid, pid_start=worker.pid_start)
         for queue in worker.queues:
             check_granted(caller, queue=check_name(queue, "queue"))
         named = replace(
@@ -195,8 +202,10 @@ class RemoteWorkers:
         said = self.body(wire.AcknowledgeBody, caller, exchange)
         check_claim(caller, said.worker, said.claim)
         check_count(said.offers)
-        if any(ref.claim != offered(said.claim) for ref in said.offers):
-            raise NotPermitted("an acknowledgement is of what one claim was offered")
+        for ref in said.offers:
+            check_numbers(job=ref.job, token=ref.token)
+            if ref.claim != offered(said.claim):
+                raise NotPermitted("an acknowledgement is of what one claim was offered")
         verdicts = caller.store.acknowledge(said.worker, said.claim, said.offers)
         return _answer(wire.AcknowledgeAnswer(tuple(verdicts)))
 
@@ -213,6 +222,7 @@ class RemoteWorkers:
         said = self.body(verb.body, caller, exchange)
         facts = {name: getattr(said, name) for name in said.__struct_fields__ if name != "incarnation"}
         worker: int = facts.pop("worker")
+        check_numbers(**facts)
         if (check := CHECKS.get(verb.name)) is not None:
             check(caller, worker, facts)
         if facts.get("info") is not None:

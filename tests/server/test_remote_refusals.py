@@ -1,0 +1,165 @@
+"""Workers at a distance whose server has no time, no database or no patience: what each verb tells its role then.
+
+A role goes on where it is told that the store is away (`StoreError`); by STORE_AWAY the settler knows that nothing of
+what it asked is to blame."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.server.conftest import Site
+from tests.server.test_remote_workers import FarWorker, enter_at
+from tests.support.builders import a_job, chance, record, submitted
+from tests.support.eventually import eventually
+from tests.support.refusing_link import LinkAnswer, RefusingLink
+from unstuck.model import errors
+from unstuck.model.errors import InvalidInput, NotPermitted, SchemaMismatch
+from unstuck.model.job import AttemptRef
+from unstuck.model.lifecycle import JobState, RequestKind
+from unstuck.model.news import Publication
+from unstuck.model.offers import claim_id
+from unstuck.model.settlement import Returned
+from unstuck.server.problems import HttpProblem
+from unstuck.store.port import AttemptOutput, Beat, NewChild, NewStep, Report, Verdict, wire
+from unstuck.store.sql_store import SqlStore
+from unstuck.worker.write_retries import STORE_AWAY
+
+#: The server as such has no time; it heard nothing of what was asked.
+NOT_NOW = {
+    code: LinkAnswer.of(HttpProblem(code, "come again")) for code in ("TooManyRequests", "Overloaded", "NotReady")
+}
+#: It may have been done, or was not; nothing that was asked is known to be wrong.
+AWAY = {
+    "TooSlow": LinkAnswer.of(HttpProblem("TooSlow", "come again")),
+    "ServerError": LinkAnswer.of(RuntimeError("a defect")),
+    **{
+        kind.__name__: LinkAnswer.of(kind("come again"))
+        for kind in (
+            errors.StoreUnavailable, errors.StoreLocked, errors.OutcomeUnknown, errors.SchemaMismatch,
+        )
+    },
+    "TooManyAttempts": LinkAnswer.of(errors.TooManyAttempts(3.0)),
+    "Unauthenticated": LinkAnswer.of(errors.Unauthenticated()),
+    "NotPermitted": LinkAnswer.of(NotPermitted("there is no worker 7")),
+    **{
+        f"a proxy's {status}": LinkAnswer(status, "text/html", b"<h1>no</h1>")
+        for status in (301, 404, 413, 429, 500, 502, 503, 504)
+    },
+    "a page with 200": LinkAnswer(200, "text/html", b"<h1>Welcome to nginx!</h1>"),
+}  # fmt: skip
+#: What was asked is to blame.
+INVALID = LinkAnswer.of(InvalidInput("no worker of ours says that"))
+
+Call = Callable[[FarWorker, AttemptRef], Any]
+VERBS: dict[str, Call] = {
+    "take": lambda far, ref: far.port.take(far.number, claim_id(far.number, chance.nonce()), far.wanted()),
+    "acknowledge": lambda far, ref: far.port.acknowledge(far.number, ref.claim, [ref]),
+    "settle": lambda far, ref: far.port.settle(far.number, [Report(ref, Returned("1"), 5)]),
+    "renew": lambda far, ref: far.port.renew(far.number, 60.0),
+    "reconcile": lambda far, ref: far.port.reconcile(far.number, Beat(alive=True), [ref]),
+    "probe": lambda far, ref: far.port.probe(),
+    "now": lambda far, ref: far.port.now(),
+    "ask": lambda far, ref: far.port.ask(ref, RequestKind.TIMEOUT),
+    "keep_output": lambda far, ref: far.port.keep_output([AttemptOutput(ref, "hello")]),
+    "journal": lambda far, ref: far.port.journal(ref),
+    "record_steps": lambda far, ref: far.port.record_steps([NewStep(ref, "s", 1, "1", 3)]),
+    "spend": lambda far, ref: far.port.spend(ref, 1, {"tokens": 1.0}),
+    "keep_part": lambda far, ref: far.port.keep_part(ref, 1, "p", "1"),
+    "publish_from": lambda far, ref: far.port.publish_from(ref, 1, Publication("told", "{}")),
+    "spawn": lambda far, ref: far.port.spawn(NewChild(ref, "c", 1, a_job())),
+    "gather": lambda far, ref: far.port.gather(ref, []),
+    "lift_body_mark": lambda far, ref: far.port.lift_body_mark(far.number, ref.job),
+    "answer_order": lambda far, ref: far.port.answer_order(1, "done"),
+    "fence_worker": lambda far, ref: far.port.fence_worker(far.number, "it ended itself"),
+    "notify": lambda far, ref: far.port.notify("t", "m", "/"),
+    "unregister_worker": lambda far, ref: far.port.unregister_worker(far.number),
+}
+
+
+@contextmanager
+def entered(site: Site, store: SqlStore, answer: Callable[[str], LinkAnswer | None]) -> Iterator[FarWorker]:
+    with RefusingLink(site.url, answer) as link:
+        worker = enter_at(replace(site, url=link.url), store, "host", queues=["default"])
+        yield worker
+        worker.port.close()
+
+
+def told_by(call: Call, far: FarWorker, ref: AttemptRef) -> Exception:
+    with pytest.raises(Exception) as found:
+        call(far, ref)
+    return found.value
+
+
+def test_a_role_that_asks_in_vain_is_told_that_the_store_is_away(site: Site, store: SqlStore) -> None:
+    """Whatever it asked, and whatever it was answered; it is the same worker when there is an answer again."""
+    submitted(store)
+    instead: dict[str, LinkAnswer] = {}
+    wrong: dict[tuple[str, str], Exception] = {}
+    with entered(site, store, instead.get) as far:
+        (given,) = far.take()
+        for (name, answer), (verb, call) in itertools.product((NOT_NOW | AWAY).items(), VERBS.items()):
+            if verb == "renew" and name in ("Unauthenticated", "NotPermitted"):
+                continue  # these end its lease
+            instead[verb] = answer
+            error = told_by(call, far, given.ref)
+            if not isinstance(error, STORE_AWAY) or isinstance(error, SchemaMismatch):
+                wrong[name, verb] = error
+            del instead[verb]
+        # A child that is not granted is refused to its handler.
+        assert isinstance(wrong.pop(("NotPermitted", "spawn")), NotPermitted)
+        assert wrong == {}
+        assert far.settle(given.ref) is Verdict.DONE
+
+
+def test_what_the_server_refuses_of_one_keeps_no_other_from_its_end(site: Site, store: SqlStore) -> None:
+    """A worker of the next version may say what this server cannot read; it is told of each by itself."""
+    ids = [submitted(store).id for _ in range(2)]
+    asked: list[str] = []
+
+    def refuse_the_first(verb: str) -> LinkAnswer | None:
+        """With the other one, and alone."""
+        asked.append(verb)
+        return INVALID if verb in ("settle", "keep_output") and asked.count(verb) <= 2 else None
+
+    with entered(site, store, refuse_the_first) as far:
+        given = far.take()
+        outputs = [AttemptOutput(job.ref, "hello") for job in given]
+        assert far.port.keep_output(outputs) == [Verdict.BUSY, Verdict.DONE]
+        settled = far.port.settle(far.number, [Report(job.ref, Returned("1"), 5) for job in given])
+    assert [answer.verdict for answer in settled] == [Verdict.BUSY, Verdict.DONE]
+    assert "no worker of ours says that" in settled[0].problem
+    states = {job.id: record(store, job.id).state for job in given}
+    assert list(states.values()) == [JobState.RUNNING, JobState.COMPLETED]
+    assert set(states) == set(ids)
+
+
+def test_a_worker_that_only_hears_that_it_tried_too_often_knows_that_its_key_is_refused(
+    site: Site, store: SqlStore
+) -> None:
+    """No key that works is told so; its other roles may have used up every try before its poll was answered."""
+    often = AWAY["TooManyAttempts"]
+    with entered(site, store, {"": often, "control": often}.get) as far:
+        eventually(lambda: not far.port.renew(far.number, 60.0).alive)
+
+
+def test_a_server_two_versions_apart_is_refused_by_the_worker_with_both_versions(site: Site, store: SqlStore) -> None:
+    hellos = {
+        far: LinkAnswer(200, "application/json", wire.encoded(wire.HelloAnswer(wire.PROTOCOL + far, "9.9", False)))
+        for far in (-1, 1, 2)
+    }
+    instead: dict[str, LinkAnswer] = {}
+    with entered(site, store, instead.get) as worker:
+        for apart in (-1, 1):
+            instead[""] = hellos[apart]
+            assert worker.port.hello().protocol == wire.PROTOCOL + apart
+        instead[""] = hellos[2]
+        with pytest.raises(
+            InvalidInput, match=f"version {wire.PROTOCOL + 2} .* this worker version {wire.PROTOCOL};"
+        ):
+            worker.port.hello()
