@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-import shutil
 import socket
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -18,21 +16,7 @@ from unstuck.model.job import WorkflowRecord
 from unstuck.model.policy import Policy
 from unstuck.operations import keys
 from unstuck.operations.table import Caller
-from unstuck.store.drivers.connect import open_database
 from unstuck.store.sql_store import SqlStore
-
-
-@pytest.fixture
-def url(tmp_path: Path, sqlite_template: Path) -> str:
-    shutil.copyfile(sqlite_template, tmp_path / "unstuck.db")
-    return f"sqlite:///{tmp_path / 'unstuck.db'}"
-
-
-@pytest.fixture
-def store(url: str) -> Iterator[SqlStore]:
-    database = open_database(url)
-    yield SqlStore(database)
-    database.close()
 
 
 @pytest.fixture

@@ -1,15 +1,15 @@
 // Workflows: what can run, how it goes, and what shuts it.
 
 import { useAsked } from "../lib/asked.js";
-import { html, useMemo } from "../lib/dom.js";
+import { html } from "../lib/dom.js";
 import { href } from "../lib/router.js";
 import { count, oneLine } from "../lib/text.js";
-import { ms, serverNow } from "../lib/time.js";
+import { hourAgo, ms } from "../lib/time.js";
 import { Answer, Empty, Pill, Screen, Table } from "../parts/basic.js";
 
 // What ended in the last hour, by workflow.
 export const useRates = (name) => {
-  const since = useMemo(() => new Date(Math.floor((serverNow() - 3600_000) / 60_000) * 60_000).toISOString(), []);
+  const since = hourAgo();
   const series = useAsked(["series"], name ? { since, step: 3600, workflow: name, per: "workflow" } : { since, step: 3600, per: "workflow", limit: 20 }, { every: 30_000, keep: true });
   const found = new Map();
   for (const point of series.data?.points ?? []) {
