@@ -389,6 +389,27 @@ def test_alerts_show_their_rules_whose_numbers_are_changed(house: House, browser
         expect(row).to_contain_text("90000")
 
 
+@pytest.mark.timeout(240)
+def test_an_open_alert_is_a_card_that_leads_to_its_cause_and_is_over_with_it(house: House, page: Page) -> None:
+    house.blocked("Katherine")
+    house.site.client.put("/api/v1/settings/alert_blocked_after", json={"value": 1}).raise_for_status()
+    page.goto("/alerts")
+    card = page.locator(".card.note", has_text="Katherine")
+    expect(card).to_contain_text("A target is blocked for long", timeout=90_000)  # by its rule, and without a reload
+    card.get_by_role("button", name="Take note").click()
+    told(page, "noted")
+    expect(card).to_contain_text("noted by")
+    card.get_by_role("button", name="Mute").click()
+    confirmed(page, "Mute it")
+    expect(card.get_by_role("button", name="Unmute")).to_be_visible()
+    card.get_by_role("link", name="Look").click()
+    page.locator("#blocked").get_by_role("button", name="Skip").click()
+    confirmed(page, "Skip it")
+    page.goto("/alerts?all=yes")
+    expect(card).to_contain_text("over", timeout=90_000)
+    assert house.site.post("/api/v1/settings/alert_blocked_after/reset").status_code == 200
+
+
 def test_a_webhook_is_tested_paused_and_given_a_new_secret(house: House, page: Page) -> None:
     with receiving() as receiver:
         house.site.client.put("/api/v1/settings/webhook_allow", json={"value": ALLOWED}).raise_for_status()

@@ -6,6 +6,7 @@ import { useAsked } from "../lib/asked.js";
 import { html, useState } from "../lib/dom.js";
 import { facts, meaning, subject, tone } from "../lib/events.js";
 import { href, ours } from "../lib/router.js";
+import { term } from "../lib/search.js";
 import { recent } from "../lib/stream.js";
 import { atLeast, count, oneLine, plural } from "../lib/text.js";
 import { clock, hourAgo, serverNow } from "../lib/time.js";
@@ -46,7 +47,7 @@ const things = ({ health, approvals, targets, blacklist, notifications, stuck })
   const found = [];
   for (const check of health.data?.checks ?? []) {
     // What is listed below with its own button is not told twice.
-    if (!check.ok && !["notifications", "targets"].includes(check.name)) found.push(ofCheck(check));
+    if (!check.ok && !["alerts", "notifications", "targets"].includes(check.name)) found.push(ofCheck(check));
   }
   const byWorkflow = Object.groupBy(stuck.data?.items ?? [], (job) => `${job.tenant} ${job.workflow}`);
   for (const jobs of Object.values(byWorkflow)) found.push(ofStuck(jobs[0], jobs.length));
@@ -209,7 +210,7 @@ const Waiting = ({ queues }) => {
   if (!queues.length) return html`<${Empty} title="No queue has jobs" icon="queue">A queue is there from its first job on.<//>`;
   const rows = queues.map((queue) => ({
     name: queue.name,
-    href: href(["jobs"], { q: `queue:${queue.name}` }),
+    href: href(["jobs"], { q: term("queue", queue.name) }),
     parts: [
       { label: "waiting", tone: "busy", number: queue.waiting },
       { label: "running", tone: "good", number: queue.running },

@@ -3,6 +3,7 @@
 import { useAsked } from "../lib/asked.js";
 import { html } from "../lib/dom.js";
 import { href } from "../lib/router.js";
+import { term } from "../lib/search.js";
 import { count, oneLine } from "../lib/text.js";
 import { hourAgo, ms } from "../lib/time.js";
 import { Answer, Empty, Pill, Screen, Table } from "../parts/basic.js";
@@ -48,7 +49,7 @@ export const Workflows = () => {
     ["Workflow", (each) => html`<a href=${href(["workflows", each.name])}><b>${each.name}</b></a>${each.doc && html`<span class="under dim">${oneLine(each.doc, 110)}</span>`}`, "what"],
     ["", (each) => html`${shut.has(each.name) && html`<${Pill} tone="bad">blacklisted<//>`}${each.pauses.length > 0 && html`<${Pill} tone="warn">paused<//>`}`, "narrow"],
     ["Queue", (each) => each.queue, "short"],
-    ["Ended, 1 h", (each) => html`<a href=${href(["jobs"], { q: `workflow:${each.name}` })}>${count(rates.get(each.name)?.ended ?? 0)}</a>`, "narrow right"],
+    ["Ended, 1 h", (each) => html`<a href=${href(["jobs"], { q: term("workflow", each.name) })}>${count(rates.get(each.name)?.ended ?? 0)}</a>`, "narrow right"],
     ["Failed", (each) => (rates.get(each.name)?.failed ? html`<b class="error-text">${count(rates.get(each.name).failed)}</b>` : html`<span class="dim">0</span>`), "narrow right"],
     ["Run p50", (each) => told(each.name, "run", 0.5), "narrow right"],
     ["Run p95", (each) => told(each.name, "run", 0.95), "narrow right"],
