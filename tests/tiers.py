@@ -56,6 +56,7 @@ SLOW = (
     # A real browser.
     "web/test_commands.py",
     "web/test_dashboard.py",
+    "web/test_demo_walk.py",
     "web/test_hostile.py",
     "web/test_left_open.py",
     "web/test_log_in.py",
