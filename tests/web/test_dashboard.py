@@ -384,26 +384,6 @@ def test_alerts_show_their_rules_whose_numbers_are_changed(house: House, browser
         expect(row).to_contain_text("90000")
 
 
-@pytest.mark.timeout(240)
-def test_an_open_alert_is_a_card_that_leads_to_its_cause(house: House, page: Page) -> None:
-    """By its own rule, with a small number; and it is over when the number says so."""
-    house.site.client.put("/api/v1/settings/alert_blocked_after", json={"value": 1}).raise_for_status()
-    page.goto("/alerts")
-    card = page.locator(".card.note", has_text="A target is blocked for long")
-    expect(card).to_contain_text("Grace", timeout=90_000)  # without a reload
-    card.get_by_role("button", name="Take note").click()
-    told(page, "noted")
-    expect(card).to_contain_text("noted by")
-    card.get_by_role("button", name="Mute").click()
-    confirmed(page, "Mute it")
-    expect(card.get_by_role("button", name="Unmute")).to_be_visible()
-    card.get_by_role("link", name="Look").click()
-    expect(page.locator("#blocked")).to_be_visible()
-    assert house.site.post("/api/v1/settings/alert_blocked_after/reset").status_code == 200
-    page.goto("/alerts?all=yes")
-    expect(card.first).to_contain_text("over", timeout=90_000)
-
-
 def test_a_webhook_is_tested_paused_and_given_a_new_secret(house: House, page: Page) -> None:
     with receiving() as receiver:
         house.site.client.put("/api/v1/settings/webhook_allow", json={"value": ALLOWED}).raise_for_status()
