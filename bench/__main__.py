@@ -106,6 +106,11 @@ def main() -> None:
     web_direct = commands.add_parser("http-direct", help="(by http) one caller of enqueue")
     web_direct.add_argument("database")
     web_direct.add_argument("seconds", type=float)
+    seen = commands.add_parser("screens", help="every screen of the dashboard over 100 000 failed jobs, in a browser")
+    seen.add_argument("--stores", default="postgres,sqlite")
+    seen.add_argument("--jobs", type=int, default=100_000)
+    seen.add_argument("--targets", type=int, default=10_000)
+    seen.add_argument("--rounds", type=int, default=5)
     stays = commands.add_parser(
         "live", help="1000 long polls and 500 streams on one server; clients that hardly read"
     )
@@ -234,6 +239,10 @@ def main() -> None:
             from bench import http
 
             http.direct(asked.database, asked.seconds)
+        case "screens":
+            from bench import screens
+
+            sys.exit(not screens.run(asked.stores.split(","), asked.jobs, asked.targets, asked.rounds))
         case "live":
             from bench import live
 

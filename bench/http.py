@@ -121,7 +121,8 @@ def resident(pid: int) -> int:
 
 
 @contextmanager
-def site_of(kind: str) -> Iterator[Site]:
+def site_of(kind: str, prepare: Callable[[str], None] | None = None) -> Iterator[Site]:
+    """A server over a fresh database, which `prepare` fills."""
     with ExitStack() as stack:
         if kind == "postgres":
             server = stack.enter_context(postgres.server())
@@ -129,7 +130,7 @@ def site_of(kind: str) -> Iterator[Site]:
         else:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="unstuck-bench-"))
             database, database_pid = f"sqlite:///{folder}/bench.db", None
-        _prepare(database)
+        (prepare or _prepare)(database)
         command = [sys.executable, "-m", "unstuck", "server", "--port", "0", "--database", database]
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         process = stack.enter_context(subprocess.Popen([*command, "--stop-with-stdin"], **pipes))

@@ -54,7 +54,12 @@ SLOW = (
     "executor/test_withdrawal.py",
     "store/test_feed_storm.py",
     # A real browser.
+    "web/test_alert_card.py",
+    "web/test_commands.py",
     "web/test_dashboard.py",
+    "web/test_demo_walk.py",
+    "web/test_hostile.py",
+    "web/test_left_open.py",
     "web/test_log_in.py",
 )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 import shlex
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -14,9 +13,8 @@ from rich.console import Console
 from tests.app.hand import Hand
 from tests.cli.command import Answer, Command
 from tests.model.test_why import EXAMPLES, a_record
+from tests.support.commands import understand
 from unstuck.cli import gates
-from unstuck.cli.commands import NAMES, load
-from unstuck.cli.parser import _parser_of
 from unstuck.cli.stage.screen import draw
 from unstuck.cli.stage.snapshot import Blocked, DemoSnapshot
 from unstuck.model.errors import InvalidInput
@@ -268,23 +266,6 @@ def test_every_remedy_of_why_is_a_command_that_exists(code: str) -> None:
             for remedy in (reason.remedy, *reason.details.get("other_remedies", ())):
                 if remedy:
                     understand(remedy)
-
-
-def understand(remedy: str) -> None:
-    """Raises Usage if the command line would not take it; a statement is for psql (tests/store/test_why_locks.py)."""
-    if remedy.startswith("SELECT "):
-        assert re.fullmatch(r"SELECT pg_terminate_backend\(\d+\)", remedy), remedy
-        return
-    first, name, *rest = shlex.split(remedy.replace("N/PERIOD", "1/s"))
-    assert (first, name in NAMES) == ("unstuck", True), remedy
-    command = load(NAMES[name].module)
-    if command.is_group:
-        verb = rest.pop(0) if rest else command.default
-        assert verb is not None, remedy
-    else:
-        verb = next(iter(command.verbs))
-    assert verb in command.verbs, remedy
-    _parser_of(command.verbs[verb], remedy).parse_intermixed_args(rest)
 
 
 @pytest.mark.parametrize("text", ["soon", "2030-01-01", "2030-01-01T10:00", "in", "in soon", ""])

@@ -26,6 +26,8 @@ from tests.support.lending import Lender
 from tests.support.workers import workers
 from unstuck.assembly import ServerOptions
 from unstuck.chance import SystemChance
+from unstuck.store.drivers.connect import open_database
+from unstuck.store.sql_store import SqlStore
 
 CHROMIUM = shutil.which("chromium")
 #: A busy machine is no failure of the page.
@@ -70,6 +72,20 @@ class House:
         self.enqueue("deliver", customer=customer, item="kettle")
         self.reaches(job, "FAILED")
         return job
+
+
+@pytest.fixture
+def url(tmp_path: Path, sqlite_template: Path) -> str:
+    """A fresh database, for what does not depend on its kind."""
+    shutil.copyfile(sqlite_template, tmp_path / "unstuck.db")
+    return f"sqlite:///{tmp_path / 'unstuck.db'}"
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[SqlStore]:
+    database = open_database(url)
+    yield SqlStore(database)
+    database.close()
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])

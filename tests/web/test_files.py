@@ -9,6 +9,8 @@ import pytest
 
 import unstuck.operations.nouns as nouns
 import unstuck.web
+from unstuck.cli.commands import NAMES, load
+from unstuck.model.news import OURS as KINDS
 from unstuck.web.files import SCREENS
 
 STATIC = Path(unstuck.web.__file__).parent / "static"
@@ -47,6 +49,24 @@ def test_the_server_serves_the_page_where_it_has_a_screen() -> None:
     listed = routes[routes.index("export const ROUTES") : routes.index("};", routes.index("export const ROUTES"))]
     words = {quoted or plain for quoted, plain in re.findall(r'^  (?:"([a-z-]+)"|([a-z]+)): \[', listed, re.M)}
     assert words | {"platform"} == SCREENS
+
+
+def test_the_page_has_words_for_every_kind_of_event() -> None:
+    text = text_of("lib/events.js")
+    table = text[text.index("const MEANINGS") : text.index("};", text.index("const MEANINGS"))]
+    told = dict(re.findall(r'^  "?([a-z_.]+)"?: "(.+)",$', table, re.M))
+    assert told.keys() == set(KINDS), "no kind without words, no words for what never happens"
+    assert all(words != kind or "." not in kind for kind, words in told.items())
+
+
+def test_every_command_that_is_copied_names_a_verb_that_there_is() -> None:
+    """In a real browser test_commands has the command line take them with all their words."""
+    named = {text for module in OURS for text in re.findall(r'\bcommand\(\s*"([a-z -]+)"', module.read_text())}
+    assert len(named) > 25
+    for text in named:
+        noun, *verb = text.split()
+        command = load(NAMES[noun].module)
+        assert verb[0] in command.verbs if command.is_group else not verb, text
 
 
 def test_every_vendored_file_has_its_licence_and_its_version() -> None:

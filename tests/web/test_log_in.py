@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-import shutil
 import socket
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -18,21 +16,7 @@ from unstuck.model.job import WorkflowRecord
 from unstuck.model.policy import Policy
 from unstuck.operations import keys
 from unstuck.operations.table import Caller
-from unstuck.store.drivers.connect import open_database
 from unstuck.store.sql_store import SqlStore
-
-
-@pytest.fixture
-def url(tmp_path: Path, sqlite_template: Path) -> str:
-    shutil.copyfile(sqlite_template, tmp_path / "unstuck.db")
-    return f"sqlite:///{tmp_path / 'unstuck.db'}"
-
-
-@pytest.fixture
-def store(url: str) -> Iterator[SqlStore]:
-    database = open_database(url)
-    yield SqlStore(database)
-    database.close()
 
 
 @pytest.fixture
@@ -118,3 +102,24 @@ def test_after_a_server_was_away_nothing_is_missed(url: str, store: SqlStore, br
         with running(ServerOptions(url, port=port)):
             expect(page.locator(".connection")).to_have_attribute("data-link", "live", timeout=60_000)
             expect(page.locator("tbody tr")).to_have_count(1, timeout=20_000)
+
+
+def test_what_happened_while_a_server_was_away_stands_in_the_feed_once(
+    url: str, store: SqlStore, browser: Browser
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with browser.new_context() as context:
+        page = context.new_page()
+        with running(ServerOptions(url, port=port)) as site:
+            page.goto(site.url)
+            expect(page.locator(".connection")).to_have_attribute("data-link", "live", timeout=30_000)
+            submitted(store, workflow="seen-before")
+            expect(page.locator(".feed-line", has_text="seen-before")).to_have_count(1)
+        expect(page.locator(".connection")).to_have_attribute("data-link", "away", timeout=30_000)
+        for number in range(20):
+            submitted(store, workflow=f"missed-{number:02}")
+        with running(ServerOptions(url, port=port)):
+            expect(page.locator(".feed-line", has_text="missed-19")).to_have_count(1, timeout=60_000)
+            told = page.locator(".feed-line a").all_inner_texts()
+            assert told[:21] == [*(f"missed-{number:02}" for number in reversed(range(20))), "seen-before"]

@@ -292,7 +292,7 @@ def _stuck_rate(look: ConditionLook) -> RuleFindings:
         if percent > look.number:
             message = (
                 f"{rate.stucks:,} of {count(ends, 'execution')} of tenant {rate.tenant} got stuck within an hour "
-                f"({percent:.2g} %), most of them {rate.workflow}: "
+                f"({percent:.3g} %), most of them {rate.workflow}: "
                 f"unstuck jobs list --state STUCK {of_tenant(rate.tenant)}".rstrip()
             )
             more = {"tenant": rate.tenant, "workflow": rate.workflow, "count": rate.stucks}

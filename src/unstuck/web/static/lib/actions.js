@@ -61,8 +61,27 @@ export const carryOut = async (action, values) => {
   }
 };
 
-export const commandOf = (action, values = {}) =>
+export const commandOf = (action, values = usual(action)) =>
   typeof action.command === "function" ? action.command(values) : action.command;
+
+// What was typed into a field, as the request takes it; or what is wrong with it.
+export const read = (field, text) => {
+  if (field.json || field.number) {
+    try {
+      const value = JSON.parse(text);
+      if (field.number && !Number.isInteger(value)) throw new Error("not a whole number");
+      return { value };
+    } catch {
+      return { problem: field.number ? "a whole number is needed" : "this is not JSON: texts stand in quotes" };
+    }
+  }
+  if (!text && !field.optional) return { problem: "it is needed" };
+  return { value: text };
+};
+
+// What its fields hold before anybody has typed.
+const usual = (action) =>
+  Object.fromEntries((action.fields ?? []).filter((field) => field.value).map((field) => [field.name, read(field, field.value).value]));
 
 // --- what there is to do ------------------------------------------------------------------------------------------
 
@@ -218,6 +237,29 @@ export const blacklist = (workflow, tenant) => ({
   body: (values) => ({ workflow, ...said(values) }),
   command: (values) => command("blacklist add", [workflow], { ...said(values), ...ofTenant(tenant) }),
   done: `${workflow} is on the blacklist`,
+});
+
+// A command line takes lists with commas, and none.
+const spelt = (value) => (value == null || value.length === 0 ? "none" : Array.isArray(value) ? value.join(",") : String(value));
+
+export const set = (name, meaning, value, hint) => ({
+  operation: "settings.set",
+  label: "Change…",
+  method: "PUT",
+  path: ["settings", name],
+  confirm: { title: name, text: meaning, yes: "Set it" },
+  fields: [{ name: "value", label: "Value", hint, json: true, value: JSON.stringify(value) }],
+  body: (values) => ({ value: values.value }),
+  command: (values) => command("settings set", [name, spelt("value" in values ? values.value : value)]),
+  done: `${name} is set`,
+});
+export const reset = (name) => ({
+  operation: "settings.reset",
+  label: "Reset",
+  path: ["settings", name, "reset"],
+  body: {},
+  command: command("settings set", [name], { default: true }),
+  done: `${name} has its default again`,
 });
 
 const NOUNS = { queue: "queues", workflow: "workflows", target: "targets", tenant: "tenants" };

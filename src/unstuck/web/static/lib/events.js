@@ -1,5 +1,7 @@
 // What events mean, in words for people, and what each is about.
 
+import { ms } from "./time.js";
+
 const MEANINGS = {
   submitted: "submitted",
   released: "released",
@@ -39,18 +41,29 @@ const MEANINGS = {
   "notification.made": "notification",
   "security.signature_refused": "signature refused",
   "dead_letter.added": "dead letter",
+  "alert.opened": "alert",
+  "alert.closed": "alert is over",
+  "schedule.fired": "schedule made a job",
+  "schedule.not_fired": "a tick of the schedule made no job",
+  "schedule.silent": "schedule fell silent",
+  "schedule.paused": "schedule paused",
+  "schedule.resumed": "schedule goes on",
 };
 
 const TONES = {
   completed: "good", resolved: "good", "target.freed": "good", "blacklist.removed": "good", "worker.joined": "good",
+  "alert.closed": "good", "schedule.resumed": "good",
   claimed: "busy", woken: "busy", resumed: "busy",
   failed: "bad", stuck: "bad", timed_out: "bad", buried: "bad", "worker.lost": "bad", "target.blocked": "bad",
-  "blacklist.added": "bad", "security.signature_refused": "bad", "dead_letter.added": "bad",
+  "blacklist.added": "bad", "security.signature_refused": "bad", "dead_letter.added": "bad", "alert.opened": "bad", "schedule.silent": "bad",
   retried: "warn", lost: "warn", requested: "warn", parked: "warn", "approval.asked": "warn", "pause.begun": "warn",
   "notification.made": "warn", interrupted: "warn",
+  "schedule.not_fired": "warn", "schedule.paused": "warn",
 };
 
 export const meaning = (kind) => MEANINGS[kind] ?? kind;
+// Whom an event that is no job's is about.
+export const subject = (event) => event.worker ?? event.target ?? event.data?.schedule ?? event.workflow ?? event.topic ?? "";
 export const tone = (kind) => TONES[kind] ?? "calm";
 
 const UNTOLD = new Set(["claim", "worker", "loss", "failure", "alone", "code_version", "key", "number", "suspect"]);
@@ -64,7 +77,8 @@ export const facts = (event) => {
   }
   if (data.error_type || data.error_message) return [data.error_type, data.error_message].filter(Boolean).join(": ");
   if (data.question) return [`“${data.question}”`, data.answer, data.by && `by ${data.by}`].filter(Boolean).join(" ");
-  if (event.kind === "notification.made") return data.message ?? data.title;
+  if (["notification.made", "alert.opened"].includes(event.kind)) return data.message ?? data.title;
+  if (event.kind === "alert.closed") return `${data.title}, after ${ms(data.open_ms)}`;
   return Object.entries(data)
     .filter(([name, value]) => !UNTOLD.has(name) && value != null && value !== "")
     .map(([name, value]) => {

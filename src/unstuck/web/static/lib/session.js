@@ -17,7 +17,6 @@ export const NEEDS = {
   "bulks.start": "operator",
   "dead_letters.discard": "operator",
   "dead_letters.redrive": "operator",
-  "dead_letters.redrive_all": "operator",
   "dead_letters.resign": "tenant-admin",
   "events.send": "operator",
   "hooks.delete": "tenant-admin",
@@ -70,9 +69,7 @@ export const NEEDS = {
   "workers.drain": "platform-admin",
   "workers.kill": "platform-admin",
   "workers.recycle": "platform-admin",
-  "workflows.limit": "operator",
   "workflows.pause": "operator",
-  "workflows.unlimit": "operator",
   "workflows.unpause": "operator",
 };
 

@@ -97,8 +97,13 @@ const SILENT = 40_000;
 
 const pause = (time, stop) =>
   new Promise((done) => {
-    const timer = setTimeout(done, time);
-    stop.addEventListener("abort", () => (clearTimeout(timer), done()), { once: true });
+    const end = () => {
+      clearTimeout(timer);
+      stop.removeEventListener("abort", end); // it outlives the pause, by days
+      done();
+    };
+    const timer = setTimeout(end, time);
+    stop.addEventListener("abort", end);
   });
 
 async function follow(tell, stop) {
@@ -126,6 +131,7 @@ const stream = (cursor, tell, stop) =>
     const source = new EventSource(address(["events"], about({ after: cursor.at ?? undefined })));
     const close = () => {
       clearTimeout(watch);
+      stop.removeEventListener("abort", close);
       source.close();
       done(wasOpen);
     };
@@ -137,7 +143,7 @@ const stream = (cursor, tell, stop) =>
       alive();
       if (message.lastEventId) cursor.at = message.lastEventId;
     };
-    stop.addEventListener("abort", close, { once: true });
+    stop.addEventListener("abort", close);
     source.onopen = () => {
       // Whoever begins anew has not seen what happened meanwhile.
       tell({ link: "live", missed: !wasOpen && cursor.at == null });

@@ -6,6 +6,8 @@ import { signal } from "./dom.js";
 let skew = 0;
 export const now = signal(Date.now());
 export const serverNow = () => Date.now() + skew;
+// To the minute, so that a question that begins there is the same for a minute; on a page left open it moves on.
+export const hourAgo = () => new Date(Math.floor(serverNow() / 60_000 - 60) * 60_000).toISOString();
 
 export const heardDate = (text) => {
   const told = Date.parse(text ?? "");

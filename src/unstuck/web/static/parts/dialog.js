@@ -1,23 +1,8 @@
 // The dialog before a change that cannot be undone, or that needs a word: what happens, what is needed, the command.
 
-import { asking, carryOut, commandOf } from "../lib/actions.js";
+import { asking, carryOut, commandOf, read } from "../lib/actions.js";
 import { html, useEffect, useRef, useState } from "../lib/dom.js";
 import { Command } from "./basic.js";
-
-// What was typed, as the request takes it; or what is wrong with it.
-const read = (field, text) => {
-  if (field.json || field.number) {
-    try {
-      const value = JSON.parse(text);
-      if (field.number && !Number.isInteger(value)) throw new Error("not a whole number");
-      return { value };
-    } catch {
-      return { problem: field.number ? "a whole number is needed" : "this is not JSON: texts stand in quotes" };
-    }
-  }
-  if (!text && !field.optional) return { problem: "it is needed" };
-  return { value: text };
-};
 
 export const Modal = ({ title, children, close, label }) => {
   const dialog = useRef(null);

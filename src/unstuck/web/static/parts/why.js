@@ -4,6 +4,7 @@
 import * as actions from "../lib/actions.js";
 import { html } from "../lib/dom.js";
 import { href } from "../lib/router.js";
+import { term } from "../lib/search.js";
 import { Acts, Card, Command, JobLink, When } from "./basic.js";
 import { Icon } from "./icons.js";
 
@@ -48,7 +49,7 @@ const LINKS = {
   app_not_loaded: () => [href(["workers"]), "workers"],
   workers_full: () => [href(["workers"]), "workers"],
   workers_draining: () => [href(["workers"]), "workers"],
-  concurrency_limit: (job) => [href(["jobs"], { q: `state:RUNNING workflow:${job.workflow}` }), "what runs"],
+  concurrency_limit: (job) => [href(["jobs"], { q: `state:RUNNING ${term("workflow", job.workflow)}` }), "what runs"],
 };
 
 export const Why = ({ why, job }) => {

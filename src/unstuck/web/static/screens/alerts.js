@@ -1,5 +1,6 @@
 // Alerts: what is wrong now, with the way to its cause; and the rules that find it, with their numbers.
 
+import * as actions from "../lib/actions.js";
 import { useAsked } from "../lib/asked.js";
 import { command } from "../lib/command.js";
 import { html } from "../lib/dom.js";
@@ -22,12 +23,7 @@ const mute = (alert) => ({
 const unmute = (alert) => ({
   operation: "alerts.unmute", label: "Unmute", path: ["alerts", alert.number, "unmute"], body: {}, command: command("alerts unmute", [alert.number]), done: "it is told again",
 });
-const change = (rule) => ({
-  operation: "settings.set", label: "Change…", method: "PUT", path: ["settings", rule.setting],
-  confirm: { title: rule.setting, text: rule.meaning, yes: "Set it" },
-  fields: [{ name: "value", label: "Value", hint: "a number; 0 turns the rule off", json: true, value: String(rule.value) }],
-  body: ({ value }) => ({ value }), command: ({ value }) => command("settings set", [rule.setting, JSON.stringify(value ?? rule.value)]), done: `${rule.setting} is set`,
-});
+const change = (rule) => actions.set(rule.setting, rule.meaning, rule.value, "a number; 0 turns the rule off");
 
 const possible = (alert) => (alert.closed_at ? [] : [...(alert.acked_at ? [] : [ack(alert)]), alert.muted_until ? unmute(alert) : mute(alert)]);
 

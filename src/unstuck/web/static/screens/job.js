@@ -5,6 +5,7 @@ import { useAsked } from "../lib/asked.js";
 import { html, useEffect } from "../lib/dom.js";
 import { facts, meaning, tone } from "../lib/events.js";
 import { go, href } from "../lib/router.js";
+import { term } from "../lib/search.js";
 import { count, oneLine, plural, pretty } from "../lib/text.js";
 import { ms } from "../lib/time.js";
 import { Acts, Answer, Card, Command, Copy, Empty, Facts, Folded, JobLink, Pill, State, Table, When } from "../parts/basic.js";
@@ -33,7 +34,7 @@ const Whole = ({ job, why }) => {
   return html`<div class="screen job">
     <header class="screen-head">
       <div>
-        <p class="crumbs"><a href=${href(["jobs"])}>Jobs</a> / <a href=${href(["jobs"], { q: `workflow:${job.workflow}` })}>${job.workflow}</a></p>
+        <p class="crumbs"><a href=${href(["jobs"])}>Jobs</a> / <a href=${href(["jobs"], { q: term("workflow", job.workflow) })}>${job.workflow}</a></p>
         <h1>${job.workflow} <${State} state=${job.shown_state} /></h1>
         <p class="dim"><code>${job.id}</code><${Copy} text=${job.id} label="Copy the id" /></p>
       </div>
@@ -86,7 +87,7 @@ const Failure = ({ job }) => {
     <p class="error-text"><b>${job.error_type}</b></p>
     ${job.error_message && html`<${Folded} text=${job.error_message} label="error message" kind="plain" />`}
     ${stack && html`<${Stack} text=${stack} />`}
-    ${job.error_type && html`<p><a href=${href(["jobs"], { q: `error:${job.error_type} workflow:${job.workflow}` })}>Others of ${job.workflow} with this error</a></p>`}
+    ${job.error_type && html`<p><a href=${href(["jobs"], { q: `${term("error", job.error_type)} ${term("workflow", job.workflow)}` })}>Others of ${job.workflow} with this error</a></p>`}
   <//>`;
 };
 
@@ -157,7 +158,7 @@ const History = ({ job }) => html`<${Card} title="History" note=${job.events > j
 const JobFacts = ({ job }) => {
   const used = Object.entries(job.usage?.used ?? {});
   return html`<${Facts} facts=${[
-    ["Queue", html`<a href=${href(["jobs"], { q: `queue:${job.queue}` })}>${job.queue}</a>`],
+    ["Queue", html`<a href=${href(["jobs"], { q: term("queue", job.queue) })}>${job.queue}</a>`],
     ["Target", job.target && html`<a href=${href(["targets", job.target])}>${job.target}</a>`],
     ["Tenant", job.tenant !== "default" && job.tenant],
     ["Submitted", html`<${When} at=${job.created_at} />`],

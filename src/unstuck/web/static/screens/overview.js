@@ -3,12 +3,13 @@
 import { ofTenant } from "../lib/command.js";
 import * as actions from "../lib/actions.js";
 import { useAsked } from "../lib/asked.js";
-import { html, useMemo, useState } from "../lib/dom.js";
-import { facts, meaning, tone } from "../lib/events.js";
+import { html, useState } from "../lib/dom.js";
+import { facts, meaning, subject, tone } from "../lib/events.js";
 import { href, ours } from "../lib/router.js";
+import { term } from "../lib/search.js";
 import { recent } from "../lib/stream.js";
 import { atLeast, count, oneLine, plural } from "../lib/text.js";
-import { clock, serverNow } from "../lib/time.js";
+import { clock, hourAgo, serverNow } from "../lib/time.js";
 import { Acts, Answer, Card, Command, Empty, JobLink, Loading, Trouble, When } from "../parts/basic.js";
 import { Bars, Chart } from "../parts/chart.js";
 import { Icon } from "../parts/icons.js";
@@ -30,13 +31,12 @@ const kind = (...beginnings) => (event) => beginnings.some((each) => event.kind.
 
 // Each thing once: what happened, since when, the buttons that help, and where to look.
 const useNeeds = () => {
-  const hourAgo = useMemo(() => new Date(Math.floor((serverNow() - 3600_000) / 60_000) * 60_000).toISOString(), []);
   const health = useAsked(["health"], {}, { wakes: kind("worker.", "pause.", "notification."), every: 15_000, pace: 5000 });
   const approvals = useAsked(["approvals"], { limit: 20 }, { wakes: kind("approval.", "parked", "woken") });
   const targets = useAsked(["targets"], { blocked: true, limit: 20 }, { wakes: kind("target.") });
   const blacklist = useAsked(["blacklist"], {}, { wakes: kind("blacklist.") });
   const notifications = useAsked(["notifications"], { limit: 20 }, { wakes: kind("notification.") });
-  const stuck = useAsked(["jobs"], { error_type: "ExecutionStuck", state: "FAILED", since: hourAgo, limit: 10 }, { wakes: kind("stuck", "resumed", "resolved"), pace: 2000 });
+  const stuck = useAsked(["jobs"], { error_type: "ExecutionStuck", state: "FAILED", since: hourAgo(), limit: 10 }, { wakes: kind("stuck", "resumed", "resolved"), pace: 2000, keep: true });
   const all = { health, approvals, targets, blacklist, notifications, stuck };
   const problem = Object.values(all).find((each) => each.problem && each.problem.status !== 403)?.problem;
   const isLoading = Object.values(all).some((each) => each.isLoading);
@@ -47,7 +47,7 @@ const things = ({ health, approvals, targets, blacklist, notifications, stuck })
   const found = [];
   for (const check of health.data?.checks ?? []) {
     // What is listed below with its own button is not told twice.
-    if (!check.ok && !["notifications", "targets"].includes(check.name)) found.push(ofCheck(check));
+    if (!check.ok && !["alerts", "notifications", "targets"].includes(check.name)) found.push(ofCheck(check));
   }
   const byWorkflow = Object.groupBy(stuck.data?.items ?? [], (job) => `${job.tenant} ${job.workflow}`);
   for (const jobs of Object.values(byWorkflow)) found.push(ofStuck(jobs[0], jobs.length));
@@ -210,7 +210,7 @@ const Waiting = ({ queues }) => {
   if (!queues.length) return html`<${Empty} title="No queue has jobs" icon="queue">A queue is there from its first job on.<//>`;
   const rows = queues.map((queue) => ({
     name: queue.name,
-    href: href(["jobs"], { q: `queue:${queue.name}` }),
+    href: href(["jobs"], { q: term("queue", queue.name) }),
     parts: [
       { label: "waiting", tone: "busy", number: queue.waiting },
       { label: "running", tone: "good", number: queue.running },
@@ -235,6 +235,6 @@ const Line = ({ event }) =>
   html`<li class="feed-line">
     <time class="dim" datetime=${event.at} title=${event.at}>${clock(event.at)}</time>
     <span class="dot ${tone(event.kind)}"></span>
-    <span class="feed-what">${event.job ? html`<${JobLink} id=${event.job} tenant=${event.tenant}>${event.workflow ?? event.job.slice(-8)}<//>` : html`<b>${event.worker ?? event.target ?? event.workflow ?? event.topic ?? ""}</b>`} ${meaning(event.kind)}</span>
+    <span class="feed-what">${event.job ? html`<${JobLink} id=${event.job} tenant=${event.tenant}>${event.workflow ?? event.job.slice(-8)}<//>` : html`<b>${subject(event)}</b>`} ${meaning(event.kind)}</span>
     <span class="dim feed-facts">${oneLine(facts(event), 140)}</span>
   </li>`;

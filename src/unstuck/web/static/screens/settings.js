@@ -1,26 +1,18 @@
 // Settings of the running installation: what they mean, who set them, and how health sees it.
 
+import * as actions from "../lib/actions.js";
 import { useAsked } from "../lib/asked.js";
-import { command } from "../lib/command.js";
 import { html } from "../lib/dom.js";
 import { duration } from "../lib/time.js";
 import { Acts, Answer, Card, Empty, Facts, Pill, Screen, Table, When } from "../parts/basic.js";
 
-const change = (setting) => ({
-  operation: "settings.set", label: "Change…", method: "PUT", path: ["settings", setting.name],
-  confirm: { title: setting.name, text: setting.meaning, yes: "Set it" },
-  fields: [{ name: "value", label: "Value", hint: `JSON; the default is ${JSON.stringify(setting.default)}`, json: true, value: JSON.stringify(setting.value) }],
-  body: ({ value }) => ({ value }), command: ({ value }) => command("settings set", [setting.name, JSON.stringify(value)]), done: `${setting.name} is set`,
-});
-const reset = (setting) => ({
-  operation: "settings.reset", label: "Reset", path: ["settings", setting.name, "reset"], body: {}, command: command("settings reset", [setting.name]), done: `${setting.name} has its default again`,
-});
+const change = (setting) => actions.set(setting.name, setting.meaning, setting.value, `JSON; the default is ${JSON.stringify(setting.default)}`);
 
 const COLUMNS = [
   ["Setting", (each) => html`<b class="mono">${each.name}</b><span class="under dim">${each.meaning}</span>`, "what"],
   ["Value", (each) => html`<code>${JSON.stringify(each.value)}</code>${each.set_at == null && html` <span class="dim">default</span>`}`, "narrow"],
   ["Set", (each) => (each.set_at ? html`<${When} at=${each.set_at} /> by ${each.set_by}` : html`<span class="dim">–</span>`)],
-  ["", (each) => html`<${Acts} actions=${[change(each), ...(each.set_at ? [reset(each)] : [])]} />`, "right"],
+  ["", (each) => html`<${Acts} actions=${[change(each), ...(each.set_at ? [actions.reset(each.name)] : [])]} />`, "right"],
 ];
 
 export const Settings = () => {

@@ -6,6 +6,7 @@ import { html, useState } from "../lib/dom.js";
 import { usePages } from "../lib/paging.js";
 import { href } from "../lib/router.js";
 import { plural } from "../lib/text.js";
+import { serverNow } from "../lib/time.js";
 import { Acts, Answer, Card, Empty, Facts, JobLink, Pill, Screen, Table, When } from "../parts/basic.js";
 import { Listed } from "../parts/listed.js";
 import { Secret } from "../parts/secret.js";
@@ -19,8 +20,8 @@ const verb = (webhook, name, label, done, more = {}) => ({
 });
 const replay = (webhook) => verb(webhook, "replay", "Replay…", (answer) => `${plural(answer.reopened, "delivery", "deliveries")} and what the feed has since then are sent again`, {
   confirm: { title: `Send again to ${webhook.name}?`, text: "What happened since then is sent once more, each event under the id that it had: a receiver that goes by it takes none twice.", yes: "Send again" },
-  fields: [{ name: "since", label: "Since", hint: "e.g. 2026-11-01T00:00:00Z" }],
-  body: ({ since }) => ({ since }), command: ({ since }) => command("webhooks replay", [webhook.name], { since: since ?? "TIME", ...ofTenant(webhook.tenant) }),
+  fields: [{ name: "since", label: "Since", hint: "an instant; at first an hour ago", value: `${new Date(serverNow() - 3600_000).toISOString().slice(0, 19)}Z` }],
+  body: ({ since }) => ({ since }), command: ({ since }) => command("webhooks replay", [webhook.name], { since, ...ofTenant(webhook.tenant) }),
 });
 const rotate = (webhook, shown) => verb(webhook, "rotate", "Rotate", "the new secret is made: copy it now", {
   confirm: { title: `Give ${webhook.name} a new secret?`, text: "It is shown once. For one more day the old secret signs beside it.", yes: "Rotate it" }, after: shown,

@@ -1,15 +1,16 @@
 // Workflows: what can run, how it goes, and what shuts it.
 
 import { useAsked } from "../lib/asked.js";
-import { html, useMemo } from "../lib/dom.js";
+import { html } from "../lib/dom.js";
 import { href } from "../lib/router.js";
+import { term } from "../lib/search.js";
 import { count, oneLine } from "../lib/text.js";
-import { ms, serverNow } from "../lib/time.js";
+import { hourAgo, ms } from "../lib/time.js";
 import { Answer, Empty, Pill, Screen, Table } from "../parts/basic.js";
 
 // What ended in the last hour, by workflow.
 export const useRates = (name) => {
-  const since = useMemo(() => new Date(Math.floor((serverNow() - 3600_000) / 60_000) * 60_000).toISOString(), []);
+  const since = hourAgo();
   const series = useAsked(["series"], name ? { since, step: 3600, workflow: name, per: "workflow" } : { since, step: 3600, per: "workflow", limit: 20 }, { every: 30_000, keep: true });
   const found = new Map();
   for (const point of series.data?.points ?? []) {
@@ -48,7 +49,7 @@ export const Workflows = () => {
     ["Workflow", (each) => html`<a href=${href(["workflows", each.name])}><b>${each.name}</b></a>${each.doc && html`<span class="under dim">${oneLine(each.doc, 110)}</span>`}`, "what"],
     ["", (each) => html`${shut.has(each.name) && html`<${Pill} tone="bad">blacklisted<//>`}${each.pauses.length > 0 && html`<${Pill} tone="warn">paused<//>`}`, "narrow"],
     ["Queue", (each) => each.queue, "short"],
-    ["Ended, 1 h", (each) => html`<a href=${href(["jobs"], { q: `workflow:${each.name}` })}>${count(rates.get(each.name)?.ended ?? 0)}</a>`, "narrow right"],
+    ["Ended, 1 h", (each) => html`<a href=${href(["jobs"], { q: term("workflow", each.name) })}>${count(rates.get(each.name)?.ended ?? 0)}</a>`, "narrow right"],
     ["Failed", (each) => (rates.get(each.name)?.failed ? html`<b class="error-text">${count(rates.get(each.name).failed)}</b>` : html`<span class="dim">0</span>`), "narrow right"],
     ["Run p50", (each) => told(each.name, "run", 0.5), "narrow right"],
     ["Run p95", (each) => told(each.name, "run", 0.95), "narrow right"],
