@@ -28,28 +28,12 @@ LONGEST: Final = 4 * LONGEST_ENVELOPE
 
 
 def facts(t: Transaction, worker: int, claim: str) -> SignedFacts:
-    rows = t.all("signed_facts", worker=worker, claim=claim, longest=LONGEST)
+    rows = [SignedRow._make(row) for row in t.tuples("signed_facts", worker=worker, claim=claim, longest=LONGEST)]
     if not rows:
         return SignedFacts()
     # A second read that is not older than the first: what was revoked before the claim is in it.
-    revoked = [row["key"] for row in t.all("revoked_signers")] if rows[0]["is_first"] is not None else ()
-    return SignedFacts({row["job"]: _signed_row(row) for row in rows}, frozenset(revoked), instant(rows[0]["clock"]))
-
-
-def _signed_row(row: Row) -> SignedRow:
-    signature = row["signature"]
-    # By place: of each job that runs.
-    return SignedRow(
-        row["tenant"],
-        row["queue"],
-        row["workflow"],
-        row["priority"],
-        bool(row["has_target"]),
-        row["target"],
-        row["made_by"],
-        row["is_first"] is None or bool(row["is_first"]),
-        signature.encode() if isinstance(signature, str) else signature,
-    )
+    revoked = [row["key"] for row in t.all("revoked_signers")] if rows[0].is_first is not None else ()
+    return SignedFacts({row.job: row for row in rows}, frozenset(revoked), instant(rows[0].clock))
 
 
 # --- what is refused ----------------------------------------------------------------------------------------------
