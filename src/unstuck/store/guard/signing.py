@@ -44,7 +44,7 @@ def tell_refused(t: Transaction, refused: Sequence[tuple[Row, Refused]], by: str
     if not refused:
         return
     jobs = {row["id"]: row for row in t.all("refused_jobs", jobs=[row["job"] for row, _ in refused], longest=LONGEST)}
-    letters, told = [], []
+    letters, told, lines = [], [], []
     for row, outcome in refused:
         job = jobs[row["job"]]
         message = cleaned(outcome.error)[1] or outcome.problem
@@ -61,8 +61,9 @@ def tell_refused(t: Transaction, refused: Sequence[tuple[Row, Refused]], by: str
             )
         )
         said = {"problem": outcome.problem, "message": message}
-        audit.note(t, by, "signing.refuse", job["uid"], job["tenant"], said)
+        lines.append(audit.Line(job["uid"], job["tenant"], said))
         told.append(NewsItem(NewsKind.SIGNATURE_REFUSED, said, job=row["job"], run=row["run"], token=row["token"]))
+    audit.note_all(t, by, "signing.refuse", lines)
     dead_letters.add(t, letters)
     news.tell(t, told)
 
