@@ -15,7 +15,7 @@ from typing import Any
 
 from bench import drain
 from unstuck.model.policy import Policy
-from unstuck.signing import SigningKey, SigningKeys, StoredCall, micros
+from unstuck.signing import Judge, SigningKey, SigningKeys, StoredCall, micros
 
 #: Of no-ops. To check an Ed25519 signature takes longer than all else that a worker does for such a job.
 BOUNDS = {"hmac": 0.85, "ed25519": 0.3}
@@ -84,12 +84,14 @@ def verifying(key: SigningKey) -> float:
     now = datetime.now(UTC)
     call = StoredCall("job", "default", "no_op", "default", None, 0, '{"args":["name",1],"kwargs":{}}', Policy())
     envelope = replace(SigningKeys([key]).sign(key, call, now), accepted_at=micros(now))
-    keys = SigningKeys([key.for_verifying()])
+    # As a worker does: once for all jobs of a kind.
+    judge = SigningKeys([key.for_verifying()]).judge_at_claim(call, envelope, now)
+    assert isinstance(judge, Judge)
 
     def turn() -> float:
         began = time.process_time()
         for _ in range(_CALLS):
-            assert keys.problem_at_claim(call, envelope, now) is None
+            assert judge.problem(call.job, call.payload, envelope) is None
         return (time.process_time() - began) / _CALLS
 
     return statistics.quantiles([turn() for _ in range(_TURNS)])[0]

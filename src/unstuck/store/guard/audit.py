@@ -19,7 +19,7 @@ from unstuck.store.rows import instant, instant_or_none, packed
 _LAST = 1 << 62
 
 
-class Line(NamedTuple):
+class AuditLine(NamedTuple):
     """What somebody did to one thing."""
 
     subject: str
@@ -30,10 +30,10 @@ class Line(NamedTuple):
 def note(
     t: Transaction, by: str, verb: str, subject: str, tenant: str, detail: Mapping[str, Any] | None = None
 ) -> None:
-    note_all(t, by, verb, [Line(subject, tenant, detail or {})])
+    note_all(t, by, verb, [AuditLine(subject, tenant, detail or {})])
 
 
-def note_all(t: Transaction, by: str, verb: str, lines: Iterable[Line]) -> None:
+def note_all(t: Transaction, by: str, verb: str, lines: Iterable[AuditLine]) -> None:
     """What they say about the action is cut to what both databases can keep."""
     rows = [
         {

@@ -61,7 +61,7 @@ def tell_refused(t: Transaction, refused: Sequence[tuple[Row, Refused]], by: str
             )
         )
         said = {"problem": outcome.problem, "message": message}
-        lines.append(audit.Line(job["uid"], job["tenant"], said))
+        lines.append(audit.AuditLine(job["uid"], job["tenant"], said))
         told.append(NewsItem(NewsKind.SIGNATURE_REFUSED, said, job=row["job"], run=row["run"], token=row["token"]))
     audit.note_all(t, by, "signing.refuse", lines)
     dead_letters.add(t, letters)
