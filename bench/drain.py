@@ -24,14 +24,23 @@ CELL_LIMIT = 400.0
 
 
 def run(
-    names: Sequence[str], rounds: int, jobs: int | None, keep: bool, yardsticks: Sequence[str] = YARDSTICKS
+    names: Sequence[str],
+    rounds: int,
+    jobs: int | None,
+    keep: bool,
+    yardsticks: Sequence[str] = YARDSTICKS,
+    *,
+    patience: float | None = None,
 ) -> list[dict[str, Any]]:
+    """`patience`: how long one cell waits for a quiet machine, if not as long as usual."""
     if any(ENTRIES[name].environment == "peers" for name in names):
         environment.setup()
     names = measurable(names)
     started_at = datetime.now(UTC).isoformat(timespec="seconds")
     lines: list[dict[str, Any]] = []
     with surroundings(names) as variables:
+        if patience is not None:
+            variables = {"BENCH_PATIENCE": str(patience), **variables}
         for number in range(1, rounds + 1):
             for name in names:
                 line = {"run": started_at, "round": number, **cell(name, jobs, variables)}

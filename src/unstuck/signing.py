@@ -33,7 +33,10 @@ from unstuck.model.signing import (
     check_policy,
     is_key_id,
     keeps_policy,
+    policy_digest,
     signed_bytes,
+    signed_head,
+    signed_rest,
 )
 from unstuck.model.times import seconds
 
@@ -84,11 +87,13 @@ class SigningKey:
         signature: bytes = _private_half(self.secret).sign(text)
         return signature
 
-    def verifies(self, signature: bytes, text: bytes) -> bool:
+    def verifying(self, head: bytes) -> Callable[[bytes, bytes], bool]:
+        """Whether a signature holds over a text of which this is the beginning, and the second argument the rest."""
         if self.algorithm == "hmac-sha256":
             assert self.secret is not None
-            return hmac.compare_digest(_hmac_sha256(self.secret, text), signature)
-        return _verifies_ed25519(self.public_half(), signature, text)
+            return _hmac_verifying(self.secret, head)
+        public = self.public_half()
+        return lambda signature, rest: _verifies_ed25519(public, signature, head + rest)
 
     def public_half(self) -> bytes:
         """Of an Ed25519 key."""
@@ -145,6 +150,20 @@ def _hmac_states(secret: bytes) -> tuple[hashlib._Hash, hashlib._Hash]:
     block = (hashlib.sha256(secret).digest() if len(secret) > _BLOCK else secret).ljust(_BLOCK, b"\0")
     inner, outer = (hashlib.sha256(bytes(byte ^ pad for byte in block)) for pad in (0x36, 0x5C))
     return inner, outer
+
+
+def _hmac_verifying(secret: bytes, head: bytes) -> Callable[[bytes, bytes], bool]:
+    begun, ended = _hmac_states(secret)
+    begun = begun.copy()
+    begun.update(head)
+
+    def holds(signature: bytes, rest: bytes) -> bool:
+        inner, outer = begun.copy(), ended.copy()
+        inner.update(rest)
+        outer.update(inner.digest())
+        return hmac.compare_digest(outer.digest(), signature)
+
+    return holds
 
 
 def _public_of(secret: bytes) -> bytes:
@@ -352,7 +371,7 @@ class SigningKeys:
         """What keeps a job from being accepted now; one that is accepted has its `accepted_at` from then on."""
         if envelope is None:
             return self._if_missing(call)
-        return self._problem(call, replace(envelope, accepted_at=micros(now)), revoked)
+        return _verdict(self._judge(call, envelope, revoked), call, replace(envelope, accepted_at=micros(now)))
 
     def problem_at_claim(
         self,
@@ -370,31 +389,84 @@ class SigningKeys:
         its row."""
         if envelope is None:
             return self._if_missing(call)
+        return _verdict(self.judge_at_claim(call, envelope, now, revoked, is_first=is_first), call, envelope)
+
+    def judge_at_claim(
+        self,
+        call: StoredCall,
+        envelope: EnvelopeFacts,
+        now: datetime,
+        revoked: Collection[str] = (),
+        *,
+        is_first: bool = True,
+    ) -> Judge | SignatureProblem:
+        """Of all jobs of this kind in one claim; or what keeps every one of them from running."""
         if envelope.not_before is not None and micros(now) < envelope.not_before:
             return SignatureProblem.TOO_EARLY
-        return self._problem(call, envelope, revoked if is_first else None)
+        return self._judge(call, envelope, revoked if is_first else ())
 
-    def _problem(
-        self, call: StoredCall, envelope: EnvelopeFacts, revoked: Collection[str] | None
-    ) -> SignatureProblem | None:
-        """`revoked`: by the database; None if that is not asked any more."""
+    def _judge(self, call: StoredCall, envelope: EnvelopeFacts, revoked: Collection[str]) -> Judge | SignatureProblem:
+        """`revoked`: by the database."""
         if (key := self.get(envelope.key)) is None:
             return SignatureProblem.UNKNOWN_KEY
-        if not key.verifies(envelope.signature, call.signed_bytes(envelope)):
-            return SignatureProblem.ALTERED
-        if envelope.policy and not keeps_policy(envelope.policy, call.policy):
-            return SignatureProblem.ALTERED
-        if key.tenant not in (EVERY_TENANT, call.tenant):
-            return SignatureProblem.FOREIGN_KEY
-        if call.purpose not in key.purposes:
-            return SignatureProblem.WRONG_PURPOSE
-        if key.is_revoked or (revoked is not None and key.id in revoked):
-            return SignatureProblem.REVOKED
-        return _problem_of_times(self._spans[key.id], envelope)
+        head = signed_head(
+            key.id,
+            call.tenant,
+            call.workflow,
+            call.queue,
+            call.target,
+            call.priority,
+            call.policy.timeout,
+            envelope.not_before,
+        )
+        problem = _problem_of_kind(key, call, envelope.policy, revoked)
+        return Judge(key.verifying(head), policy_digest(envelope.policy), problem, self._spans[key.id])
 
     def _if_missing(self, call: StoredCall) -> SignatureProblem | None:
         is_required = self.requires(call.tenant, call.queue, call.workflow)
         return SignatureProblem.MISSING if is_required else None
+
+
+class Judge:
+    """Of jobs of one kind: they differ in id and payload, their envelopes in times and signature. What else there is
+    to say of them, `of_all`, is known before, and said of none whose signature does not hold."""
+
+    __slots__ = ("_digest", "_holds", "_of_all", "_span")
+
+    def __init__(
+        self,
+        holds: Callable[[bytes, bytes], bool],
+        digest: bytes,
+        of_all: SignatureProblem | None,
+        span: tuple[float, float],
+    ) -> None:
+        self._holds = holds
+        self._digest = digest
+        self._of_all = of_all
+        self._span = span
+
+    def problem(self, job: str, payload: str, envelope: EnvelopeFacts) -> SignatureProblem | None:
+        if not self._holds(envelope.signature, signed_rest(envelope.expires_at, job, self._digest, payload)):
+            return SignatureProblem.ALTERED
+        return self._of_all or _problem_of_times(self._span, envelope)
+
+
+def _verdict(judge: Judge | SignatureProblem, call: StoredCall, envelope: EnvelopeFacts) -> SignatureProblem | None:
+    return judge.problem(call.job, call.payload, envelope) if isinstance(judge, Judge) else judge
+
+
+def _problem_of_kind(
+    key: SigningKey, call: StoredCall, policy: str, revoked: Collection[str]
+) -> SignatureProblem | None:
+    if policy and not keeps_policy(policy, call.policy):
+        return SignatureProblem.ALTERED
+    if key.tenant not in (EVERY_TENANT, call.tenant):
+        return SignatureProblem.FOREIGN_KEY
+    if call.purpose not in key.purposes:
+        return SignatureProblem.WRONG_PURPOSE
+    if key.is_revoked or key.id in revoked:
+        return SignatureProblem.REVOKED
+    return None
 
 
 #: Of a process that has nothing to do with signatures.

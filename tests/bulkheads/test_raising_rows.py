@@ -72,7 +72,7 @@ def test_an_end_that_can_be_written_nowhere_is_told_by_its_worker(house: House) 
         house.raising("unstuck_quarantine", f"NEW.item = {number}"),
     ):
         end.touch()
-        eventually(lambda: "its result cannot be written" in house.why(bad).verdict, timeout=TIMES.beat + 10)
+        eventually(lambda: "its end cannot be written" in house.why(bad).verdict, timeout=TIMES.beat + 10)
         assert SAYS in house.why(bad).verdict
         assert f"settle/job {number} has failed on worker" in house.complaints()
 

@@ -14,13 +14,16 @@ from tests.journeys.conftest import Jobs, only_here, only_sqlite
 from tests.journeys.signed_app import app
 from tests.support.eventually import eventually
 from tests.support.signing import a_key, envelope_of, literal, write_keys
-from tests.support.troubles import execute
+from tests.support.troubles import execute, raising
 from tests.support.workers import Worker, workers
 from tests.tiers import commit, slow, torture
 from unstuck.chance import SystemChance
 from unstuck.model.job import NewJob
 from unstuck.model.lifecycle import JobState
 from unstuck.model.payload import encode
+from unstuck.operations import dead_letters, health
+from unstuck.operations import jobs as job_questions
+from unstuck.operations.table import Caller
 from unstuck.signing import SigningKey
 from unstuck.store.port import Store
 
@@ -125,6 +128,43 @@ def test_no_line_of_a_handler_runs_for_what_was_changed_in_the_database(
     causes = [("acme", "mark", "altered"), ("default", "other", "altered")]
     causes += [(*mark, "altered"), (*mark, "missing"), (*mark, "unknown_key")]
     assert told == Counter(causes), "once each, however many there were"
+
+
+@only_here
+@pytest.mark.timeout(120)
+def test_a_letter_that_cannot_be_written_is_told_and_stops_nobody(
+    start: Callable[..., Worker], db: Store, store_url: str, jobs: Jobs, keys: Path, marks: Marks
+) -> None:
+    """Somebody's trigger raises for every letter: what was changed never begins, and is DEAD once that is mended"""
+    [bad] = signed(db, marks, 1)
+    fine = signed(db, marks, 2)
+    execute(store_url, f"UPDATE unstuck_jobs SET payload = replace(payload, 'web', 'bad') WHERE uid = {literal(bad)}")
+    operator = Caller(db, "kim", "default")
+
+    with raising(store_url, "unstuck_dead_letters", "NEW.workflow = 'mark'"):
+        start(app=APP, signing={"file": str(keys), "required": ["*"]})
+        for job in fine:
+            jobs.until(job, JobState.COMPLETED, within=30)
+        reason = eventually(partial(_only_reason, operator, bad), timeout=30)
+        for job in signed(db, marks, 2):
+            jobs.until(job, JobState.COMPLETED, within=30)
+        assert jobs.state(bad) is JobState.RUNNING, "it is nobody else's as long as its end cannot be written"
+        checks = {check.name: check.detail for check in health.check(operator).checks}
+        [letter] = dead_letters.list_(operator)
+
+    assert reason.startswith("its attempt has ended, and its end cannot be written"), "no handler has begun"
+    assert bad in checks["quarantine"]
+    assert (letter.job, letter.reason) == (bad, "set_aside")
+    record = eventually(partial(_ended, db, "default", bad), timeout=30)
+    assert (record.state, record.error_type) == (JobState.DEAD, "SignatureInvalid")
+    assert dead_letters.get(operator, bad).reason == "altered"
+    assert sorted(marks.words()) == ["web-0", "web-0", "web-1", "web-1"]
+
+
+def _only_reason(operator: Caller, job: str) -> str:
+    [reason] = job_questions.why(operator, job).reasons
+    assert reason.code == "quarantined"
+    return reason.sentence
 
 
 def _ended(db: Store, tenant: str, job: str) -> Any:

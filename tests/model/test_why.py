@@ -526,7 +526,7 @@ def test_a_running_job_whose_result_cannot_be_written_runs_no_more() -> None:
         found = only(facts(record, quarantine=aside("settle")))
         assert found.code is Code.QUARANTINED
         assert found.sentence == (
-            "its handler has ended, and its result cannot be written since 2026-03-01 11:59:22 UTC (tried once): "
+            "its attempt has ended, and its end cannot be written since 2026-03-01 11:59:22 UTC (tried once): "
             "check violated; its worker tries again"
         )
 

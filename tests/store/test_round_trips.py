@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import Any, cast
@@ -14,7 +15,8 @@ from tests.support.round_trips import RoundTrips
 from unstuck.model.errors import TooManyQueued
 from unstuck.model.job import WorkerRecord
 from unstuck.model.lifecycle import JobState
-from unstuck.model.settlement import Parked, Returned
+from unstuck.model.settlement import ErrorInfo, Parked, Refused, Returned
+from unstuck.model.signing import SignatureProblem
 from unstuck.model.waits import Wait, WaitKind
 from unstuck.store.database import Database, Transaction
 from unstuck.store.drivers.connect import open_database
@@ -180,3 +182,19 @@ def test_where_more_is_asked_a_submit_says_so_in_a_transaction_and_does_not_try_
     trips.statements.clear()
     far.submit([a_job()])
     assert trips.statements == ["submit_at_once"]
+
+
+def test_many_refusals_are_told_by_as_many_statements_as_one(trips: RoundTrips, far: SqlStore) -> None:
+    """Each with its letter, its line in the audit and its news: ten thousand at a time are no thousand round trips"""
+    worker = a_worker(far)
+    counts = []
+    for jobs in (1, 1, 20):  # the first makes the notification, the others are counted there
+        far.submit([a_job() for _ in range(jobs)])
+        error = ErrorInfo("SignatureInvalid", "its key is revoked")
+        reports = [Report(job.ref, Refused(error, SignatureProblem.REVOKED)) for job in claim(far, worker, jobs)]
+        trips.statements.clear()
+        assert [answer.verdict for answer in far.settle(worker.number, reports)] == [Verdict.DONE] * jobs
+        counts.append(Counter(trips.statements))
+
+    assert counts[1] == counts[2]
+    assert len(far.audit(verb="signing.refuse", limit=100)) == 22

@@ -339,7 +339,7 @@ def test_a_running_job_whose_result_or_recovery_was_set_aside_says_so(
     store.quarantine("settle", {number: "check violated"}, by="ada")
     reason = only(store, job)
     assert reason.code is Code.QUARANTINED
-    assert reason.sentence.startswith("its handler has ended, and its result cannot be written since ")
+    assert reason.sentence.startswith("its attempt has ended, and its end cannot be written since ")
     assert reason.sentence.endswith(": check violated; its worker tries again")
     store.leave_quarantine("settle", number)
     clock.advance(100)
@@ -358,7 +358,7 @@ def test_a_running_job_whose_end_can_be_written_nowhere_is_told_by_its_worker(
     store.beat(worker.number, 600.0, held, info={"roles": [{**FAILS, "name": f"settle/job {number}"}]})
     reason = only(store, job)
     assert reason.code is Code.QUARANTINED
-    assert reason.sentence.startswith("its handler has ended, and its result cannot be written since ")
+    assert reason.sentence.startswith("its attempt has ended, and its end cannot be written since ")
     assert reason.sentence.endswith("column gone; its worker tries again")
     assert codes(store, other) == (Code.RUNNING,)
     store.cancel(TENANT, job.id, "dana")

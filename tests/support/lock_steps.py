@@ -63,6 +63,10 @@ class _Kept:
         self._sent.append(statement)
         return self._inner.all(statement, **values)
 
+    def tuples(self, statement: str, /, **values: Any) -> list[tuple[Any, ...]]:
+        self._sent.append(statement)
+        return self._inner.tuples(statement, **values)
+
     def one(self, statement: str, /, **values: Any) -> Row | None:
         self._sent.append(statement)
         return self._inner.one(statement, **values)

@@ -23,6 +23,10 @@ class _Counted:
         self._away.travel(statement)
         return self._inner.all(statement, **values)
 
+    def tuples(self, statement: str, /, **values: Any) -> list[tuple[Any, ...]]:
+        self._away.travel(statement)
+        return self._inner.tuples(statement, **values)
+
     def one(self, statement: str, /, **values: Any) -> Row | None:
         self._away.travel(statement)
         return self._inner.one(statement, **values)

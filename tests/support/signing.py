@@ -8,18 +8,24 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from tests.support.builders import a_worker, claim_all
 from tests.support.troubles import execute
+from unstuck.clock import MachineClock
 from unstuck.intake.signing import stored_call
-from unstuck.model.job import NewJob
+from unstuck.model.job import ClaimedJob, NewJob, WorkerRecord
 from unstuck.model.policy import Policy
 from unstuck.model.signing import Envelope
-from unstuck.signing import SigningKey, SigningKeys, StoredCall, micros
-from unstuck.store.port import Store
+from unstuck.signing import SignatureRule, SigningKey, SigningKeys, StoredCall, micros
+from unstuck.store.port import Report, Store
+from unstuck.worker.held_keys import HeldKeys
+from unstuck.worker.ledger import Ledger
+from unstuck.worker.verifier import Verifier
 
 NOW = datetime(2026, 11, 18, 12, tzinfo=UTC)
 SECRET = bytes(range(32))
 OTHER = bytes(range(1, 33))
 ALGORITHMS = ("hmac-sha256", "ed25519")
+EVERYWHERE = [SignatureRule("*")]
 
 
 def a_key(id: str = "web", algorithm: Any = "hmac-sha256", **facts: Any) -> SigningKey:
@@ -106,3 +112,29 @@ def attach(url: str, *pairs: tuple[NewJob, Envelope | str | None]) -> None:
 
 def literal(text: str | None) -> str:
     return "NULL" if text is None else "'" + text.replace("'", "''") + "'"
+
+
+# --- a worker ------------------------------------------------------------------------------------------------------
+
+
+class Desk:
+    """A worker as far as it matters here: it claims, verifies, and keeps what it may run."""
+
+    def __init__(self, store: Store, keys: HeldKeys | SigningKeys | SigningKey | None = None) -> None:
+        self.store = store
+        self.worker: WorkerRecord = a_worker(store)
+        self.ledger = Ledger()
+        self.kept: list[Report] = []
+        held = keys if isinstance(keys, HeldKeys) else HeldKeys(_keys(keys))
+        self.verifier = Verifier(
+            store, self.worker.number, self.ledger, held, MachineClock(), report=self.kept.extend
+        )
+
+    def admitted(self, limit: int = 10_000) -> list[ClaimedJob]:
+        """Of what is ready now."""
+        claim = claim_all(self.store, self.worker, limit)
+        return list(self.verifier.admitted(claim[0].ref.claim, claim)) if claim else []
+
+
+def _keys(keys: SigningKeys | SigningKey | None) -> SigningKeys:
+    return SigningKeys([keys or a_key()], EVERYWHERE) if not isinstance(keys, SigningKeys) else keys

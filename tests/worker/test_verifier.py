@@ -15,7 +15,7 @@ from tests.conftest import Leap, StoreClock
 from tests.support.builders import a_job, a_worker, boom, claim_all, kinds, record, settle, submitted
 from tests.support.eventually import eventually
 from tests.support.schedules import come, fired, made
-from tests.support.signing import a_key, attach, envelope_of, literal, write_keys
+from tests.support.signing import EVERYWHERE, Desk, a_key, attach, envelope_of, literal, write_keys
 from tests.support.troubles import execute, holding, raising
 from tests.tiers import in_tiers
 from unstuck.assembly import WorkerOptions, _life_of, build_janitor
@@ -23,7 +23,7 @@ from unstuck.chance import SystemChance
 from unstuck.clock import FakeClock, MachineClock
 from unstuck.intake.signing import SigningDoor
 from unstuck.model.errors import InvalidSettings, StoreUnavailable
-from unstuck.model.job import ClaimedJob, NewJob, WorkerRecord, WorkflowRecord
+from unstuck.model.job import NewJob, WorkflowRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.payload import MAX_PAYLOAD
 from unstuck.model.policy import Policy
@@ -32,7 +32,7 @@ from unstuck.model.times import Times
 from unstuck.signing import SignatureRule, SigningKey, SigningKeys
 from unstuck.store.drivers.connect import open_database
 from unstuck.store.drivers.leaps import Witness
-from unstuck.store.port import FeedFilter, NewChild, Report, SignedFacts, Store
+from unstuck.store.port import FeedFilter, NewChild, SignedFacts, Store
 from unstuck.store.sql_store import SqlStore
 from unstuck.worker.claim import Claimer
 from unstuck.worker.held_keys import HeldKeys
@@ -43,31 +43,6 @@ from unstuck.worker.served import Served
 from unstuck.worker.shares import FreeRoom
 from unstuck.worker.shutdown import Shutdown
 from unstuck.worker.verifier import Verifier
-
-EVERYWHERE = [SignatureRule("*")]
-
-
-class Desk:
-    """A worker as far as it matters here: it claims, verifies, and keeps what it may run."""
-
-    def __init__(self, store: Store, keys: HeldKeys | SigningKeys | SigningKey | None = None) -> None:
-        self.store = store
-        self.worker: WorkerRecord = a_worker(store)
-        self.ledger = Ledger()
-        self.kept: list[Report] = []
-        held = keys if isinstance(keys, HeldKeys) else HeldKeys(_keys(keys))
-        self.verifier = Verifier(
-            store, self.worker.number, self.ledger, held, MachineClock(), report=self.kept.extend
-        )
-
-    def admitted(self, limit: int = 10_000) -> list[ClaimedJob]:
-        """Of what is ready now."""
-        claim = claim_all(self.store, self.worker, limit)
-        return list(self.verifier.admitted(claim[0].ref.claim, claim)) if claim else []
-
-
-def _keys(keys: SigningKeys | SigningKey | None) -> SigningKeys:
-    return SigningKeys([keys or a_key()], EVERYWHERE) if not isinstance(keys, SigningKeys) else keys
 
 
 def signed(store: Store, url: str, key: SigningKey | None = None, **options: Any) -> NewJob:

@@ -103,14 +103,18 @@ def signed_bytes(
 ) -> bytes:
     """What a signature is over. `timeout` as a policy has it; `policy`: the text of what the signer asks for of the
     job's policy, "" if nothing; times in microseconds."""
-    head = _head(key, tenant, workflow, queue, target, priority, timeout, not_before)
+    head = signed_head(key, tenant, workflow, queue, target, priority, timeout, not_before)
+    return head + signed_rest(expires_at, job, policy_digest(policy), payload)
+
+
+def signed_rest(expires_at: int, job: str, digest: bytes, payload: str) -> bytes:
+    """What follows the head; `digest` as `policy_digest` writes it."""
     until, ident, text = b"%d" % expires_at, job.encode(), payload.encode()
-    parts = (head, len(until), until, len(ident), ident, _digest(policy), len(text), text)
-    return b"%b%d:%b,%d:%b,%b%d:%b," % parts
+    return b"%d:%b,%d:%b,%b%d:%b," % (len(until), until, len(ident), ident, digest, len(text), text)
 
 
 @functools.lru_cache(maxsize=1024, typed=True)
-def _head(
+def signed_head(
     key: str,
     tenant: str,
     workflow: str,
@@ -120,7 +124,7 @@ def _head(
     timeout: Timeout,
     not_before: int | None,
 ) -> bytes:
-    """Put together once for most jobs of a workflow: this is done for every job that is verified."""
+    """Up to the expiry: most jobs of a workflow have it in common."""
     fields = (
         str(VERSION),
         key,
@@ -136,7 +140,7 @@ def _head(
 
 
 @functools.lru_cache(maxsize=1024)
-def _digest(policy: str) -> bytes:
+def policy_digest(policy: str) -> bytes:
     return _netstring(hashlib.sha256(policy.encode()).hexdigest().encode())
 
 

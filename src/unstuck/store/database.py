@@ -56,6 +56,10 @@ class Transaction(Protocol):
 
     def all(self, statement: str, /, **values: Any) -> list[Row]: ...
 
+    def tuples(self, statement: str, /, **values: Any) -> list[tuple[Any, ...]]:
+        """By place: of what is read of every job that runs, where names cost more than all the rest."""
+        ...
+
     def one(self, statement: str, /, **values: Any) -> Row | None:
         """At most one row; more than one is a mistake in the statement."""
         ...

@@ -14,7 +14,7 @@ from unstuck.model.why.words import first_line, how_often, since_when
 #: Of each duty: what could not be done.
 _SET_ASIDE = {
     "claim": "a worker has a slot for it, and that it takes it cannot be written",
-    "settle": "its handler has ended, and its result cannot be written",
+    "settle": "its attempt has ended, and its end cannot be written",
     "recover": "its worker was lost, and it cannot be taken back",
     "overdue": "it ran beyond its time, and the verdict cannot be written",
     "start": "its time has come, and it cannot be brought into the queue",

@@ -46,6 +46,9 @@ class PostgresTransaction:
             leaps.check(self._witness, rows, sent)
         return rows
 
+    def tuples(self, statement: str, /, **values: Any) -> list[tuple[Any, ...]]:
+        return self._session.tuples(self._statements[statement], _with_arrays(values))
+
     def one(self, statement: str, /, **values: Any) -> Row | None:
         rows = self.all(statement, **values)
         if len(rows) > 1:

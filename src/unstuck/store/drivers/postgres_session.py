@@ -86,6 +86,11 @@ class PostgresSession:
         self._transformer.set_pgresult(result)
         return self._transformer.load_rows(0, result.ntuples, lambda row: dict(zip(columns, row, strict=True)))
 
+    def tuples(self, text: str, values: dict[str, Any]) -> list[tuple[Any, ...]]:
+        result, _ = self._ask(text, values)
+        self._transformer.set_pgresult(result)
+        return self._transformer.load_rows(0, result.ntuples, tuple)
+
     def run(self, text: str, values: dict[str, Any]) -> int:
         """How many rows it wrote, or found."""
         result, _ = self._ask(text, values)

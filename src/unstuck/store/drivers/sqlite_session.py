@@ -56,6 +56,9 @@ class SqliteTransaction:
         names = [column[0] for column in cursor.description]
         return [dict(zip(names, row, strict=True)) for row in rows]
 
+    def tuples(self, statement: str, /, **values: Any) -> list[tuple[Any, ...]]:
+        return self._execute(statement, values).fetchall()
+
     def one(self, statement: str, /, **values: Any) -> Row | None:
         rows = self.all(statement, **values)
         if len(rows) > 1:

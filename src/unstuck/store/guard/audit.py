@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 from unstuck.model.errors import UnknownNotification
 from unstuck.model.guard import EVERY, Action, Notification
@@ -19,23 +19,32 @@ from unstuck.store.rows import instant, instant_or_none, packed
 _LAST = 1 << 62
 
 
+class AuditLine(NamedTuple):
+    """What somebody did to one thing."""
+
+    subject: str
+    tenant: str
+    detail: Mapping[str, Any]
+
+
 def note(
     t: Transaction, by: str, verb: str, subject: str, tenant: str, detail: Mapping[str, Any] | None = None
 ) -> None:
-    """One line; what it says about the action is cut to what both databases can keep."""
-    told = {name: _storable(value) for name, value in (detail or {}).items() if value is not None}
-    who = clean_text(by or "?", 200)
-    origin = asked_from()
-    t.run(
-        "add_audit",
-        by=who,
-        verb=verb,
-        subject=clean_text(subject, 400),
-        tenant=tenant,
-        detail=packed(told),
-        key=origin.key,
-        address=origin.address,
-    )
+    note_all(t, by, verb, [AuditLine(subject, tenant, detail or {})])
+
+
+def note_all(t: Transaction, by: str, verb: str, lines: Iterable[AuditLine]) -> None:
+    """What they say about the action is cut to what both databases can keep."""
+    rows = [
+        {
+            "subject": clean_text(line.subject, 400),
+            "tenant": line.tenant,
+            "detail": packed({name: _storable(value) for name, value in line.detail.items() if value is not None}),
+        }
+        for line in lines
+    ]
+    origin, who = asked_from(), clean_text(by or "?", 200)
+    t.run("add_audit", rows=packed(rows), by=who, verb=verb, key=origin.key, address=origin.address)
 
 
 def _storable(value: Any) -> Any:

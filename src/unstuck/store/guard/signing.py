@@ -28,28 +28,12 @@ LONGEST: Final = 4 * LONGEST_ENVELOPE
 
 
 def facts(t: Transaction, worker: int, claim: str) -> SignedFacts:
-    rows = t.all("signed_facts", worker=worker, claim=claim, longest=LONGEST)
+    rows = [SignedRow._make(row) for row in t.tuples("signed_facts", worker=worker, claim=claim, longest=LONGEST)]
     if not rows:
         return SignedFacts()
     # A second read that is not older than the first: what was revoked before the claim is in it.
-    revoked = [row["key"] for row in t.all("revoked_signers")] if rows[0]["is_first"] is not None else ()
-    return SignedFacts({row["job"]: _signed_row(row) for row in rows}, frozenset(revoked), instant(rows[0]["clock"]))
-
-
-def _signed_row(row: Row) -> SignedRow:
-    signature = row["signature"]
-    # By place: of each job that runs.
-    return SignedRow(
-        row["tenant"],
-        row["queue"],
-        row["workflow"],
-        row["priority"],
-        bool(row["has_target"]),
-        row["target"],
-        row["made_by"],
-        row["is_first"] is None or bool(row["is_first"]),
-        signature.encode() if isinstance(signature, str) else signature,
-    )
+    revoked = [row["key"] for row in t.all("revoked_signers")] if rows[0].is_first is not None else ()
+    return SignedFacts({row.job: row for row in rows}, frozenset(revoked), instant(rows[0].clock))
 
 
 # --- what is refused ----------------------------------------------------------------------------------------------
@@ -60,7 +44,7 @@ def tell_refused(t: Transaction, refused: Sequence[tuple[Row, Refused]], by: str
     if not refused:
         return
     jobs = {row["id"]: row for row in t.all("refused_jobs", jobs=[row["job"] for row, _ in refused], longest=LONGEST)}
-    letters, told = [], []
+    letters, told, lines = [], [], []
     for row, outcome in refused:
         job = jobs[row["job"]]
         message = cleaned(outcome.error)[1] or outcome.problem
@@ -77,8 +61,9 @@ def tell_refused(t: Transaction, refused: Sequence[tuple[Row, Refused]], by: str
             )
         )
         said = {"problem": outcome.problem, "message": message}
-        audit.note(t, by, "signing.refuse", job["uid"], job["tenant"], said)
+        lines.append(audit.AuditLine(job["uid"], job["tenant"], said))
         told.append(NewsItem(NewsKind.SIGNATURE_REFUSED, said, job=row["job"], run=row["run"], token=row["token"]))
+    audit.note_all(t, by, "signing.refuse", lines)
     dead_letters.add(t, letters)
     news.tell(t, told)
 

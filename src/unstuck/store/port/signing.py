@@ -12,19 +12,22 @@ from unstuck.model.policy import Policy
 
 
 class SignedRow(NamedTuple):
-    """What the row of a claimed job says itself, beside what its claim has answered. `signature`: the envelope as it
-    is stored. `has_target` without a `target`: one that there is not, or of another tenant. `made_by`: as
-    `JobRecord`. `is_first`: no claim of its run came before this one."""
+    """What the row of a claimed job says itself, beside what its claim has answered; as it is read, by place.
+    `has_target` without a `target`: one that there is not, or of another tenant. `made_by`: as `JobRecord`.
+    `is_first`: no claim of its run came before this one; None: no key is revoked, and nobody has looked.
+    `signature`: the envelope as it is stored."""
 
+    job: int
     tenant: str
     queue: str
     workflow: str
     priority: int
-    has_target: bool
+    has_target: int
     target: str | None
     made_by: str | None
-    is_first: bool
-    signature: bytes
+    is_first: int | None
+    signature: str | bytes
+    clock: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 -- name: add_audit
 INSERT INTO unstuck_audit (at, by, verb, subject, tenant, detail, key, address)
-VALUES (unstuck_now(), :by, :verb, :subject, :tenant, :detail, :key, :address)
+SELECT (SELECT unstuck_now()), CAST(:by AS TEXT), CAST(:verb AS TEXT), r.subject, r.tenant, r.detail, CAST(:key AS TEXT), CAST(:address AS TEXT)
+  FROM {rows :rows AS r (subject TEXT, tenant TEXT, detail TEXT)}
 
 -- name: audit
 SELECT * FROM unstuck_audit
