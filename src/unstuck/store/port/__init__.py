@@ -33,7 +33,7 @@ from unstuck.store.port.condition import (
     TableStand,
 )
 from unstuck.store.port.dead_letters import DeadLetter, DeadLettersPort, LetterFilter, LetterTerms, NewLetter
-from unstuck.store.port.ends import EndFacts, EndsPage, EndsPort, FollowedEnd, Follower
+from unstuck.store.port.ends import EndFacts, EndsPage, EndsPort, FollowedEnd, Follower, LateEnd
 from unstuck.store.port.flow import FlowPort, Published
 from unstuck.store.port.guard import GuardPort, Quarantined, QuarantineDuty
 from unstuck.store.port.hooks import (
@@ -203,6 +203,7 @@ __all__ = [
     "JobStands",
     "JobsPort",
     "KeysPort",
+    "LateEnd",
     "LetterFilter",
     "LetterStand",
     "LetterTerms",
