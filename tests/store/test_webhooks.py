@@ -470,3 +470,32 @@ def test_settings_are_in_force_at_once(store: SqlStore) -> None:
     assert store.webhook_rules().allow == ("127.0.0.0/8",)
     assert store.webhook_rules().timeout == 3
     assert store.webhook_rules().give_up_after == timedelta(days=4).total_seconds()
+
+
+def test_a_delivery_says_when_it_is_tried_though_its_webhook_rests(store: SqlStore, clock: StoreClock) -> None:
+    made(store)
+    for _ in range(5):
+        submitted(store)
+    copied(store)
+    sent(store, BROKEN)
+    rest = seen(store).rest_until
+    assert rest is not None
+    assert {each.rest_until for each in deliveries(store)} == {rest}
+    untried = [each for each in deliveries(store) if each.tries == 0]
+    assert {each.next_at for each in untried} == {rest}, "and not when it was due, seconds ago"
+    clock.advance(6)
+    assert {each.rest_until for each in deliveries(store)} == {None}
+    store.state_webhook("default", "hook", WebhookState.PAUSED, "ada")
+    assert {each.next_at for each in deliveries(store)} == {None}, "nobody knows"
+
+
+def test_who_asks_for_time_is_sent_nothing_meanwhile(store: SqlStore, clock: StoreClock) -> None:
+    made(store)
+    for _ in range(5):
+        submitted(store)
+    copied(store)
+    assert len(sent(store, TryOutcome(429, "it answered 429", retry_after=300.0))) == 1
+    clock.advance(299)
+    assert sent(store) == []
+    clock.advance(2)
+    assert len(sent(store)) == 5

@@ -72,7 +72,8 @@ class NewWebhook:
 @dataclass(frozen=True, slots=True)
 class DeliveryRecord:
     """An event for a webhook. `message`: the id under which it is sent at each try. `next_at`: when it is tried next;
-    None: it has ended, or waits behind an earlier one about the same."""
+    None: it has ended, or waits behind an earlier one about the same, or its webhook is not active. `rest_until`:
+    until then its webhook is sent nothing."""
 
     number: int
     webhook: int
@@ -91,12 +92,14 @@ class DeliveryRecord:
     last_status: int | None
     last_error: str | None
     attempts: tuple[DeliveryAttempt, ...]
+    rest_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryTurn:
     """A delivery that a sender has now, with all it needs. `secrets`: as they are kept, the newest first. `lease`:
-    for so many seconds nobody else has this webhook, from before it was asked for."""
+    for so many seconds nobody else has this webhook, from before it was asked for. `is_aside`: it was set aside
+    before."""
 
     lease: str
     webhook: int
@@ -109,6 +112,7 @@ class DeliveryTurn:
     kind: str
     body: str
     tries: int
+    is_aside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +239,11 @@ class WebhooksPort(Protocol):
         self, sent: DeliveryTurn, outcome: TryOutcome, lasting: float, fraction: float, *, go_on: bool
     ) -> SettledTry:
         """What came of a try, and what follows; the lease lasts so many seconds from now on, or ends."""
+        ...
+
+    def set_delivery_aside(self, sent: DeliveryTurn, problem: str) -> None:
+        """It cannot be sent, or nothing can be written about it, although the database answers: it is tried again
+        later, and its webhook is given back for all others."""
         ...
 
     def release_webhook(self, sent: DeliveryTurn, rest: float = 0.0) -> None:

@@ -103,6 +103,9 @@ class SqlWebhooks(SqlVerbs):
     ) -> SettledTry:
         return self._database.write(lambda t: sending.settle(t, sent, outcome, lasting, fraction, go_on))
 
+    def set_delivery_aside(self, sent: DeliveryTurn, problem: str) -> None:
+        self._database.write(lambda t: sending.set_aside(t, sent, problem), patience=isolation.PATIENCE)
+
     def release_webhook(self, sent: DeliveryTurn, rest: float = 0.0) -> None:
         self._database.write(lambda t: sending.release(t, sent, rest))
 
