@@ -90,6 +90,7 @@ from unstuck.store.port.read import (
 )
 from unstuck.store.port.remote import ControlNews, Grant, OffersPort, RemotePort, Wanted
 from unstuck.store.port.schedules import FiringRecord, NewFiring, Overlapped, ScheduleRecord, SchedulesPort
+from unstuck.store.port.secrets import KeptSecret, SecretOwner, SecretsPort
 from unstuck.store.port.series import SeriesPage, SeriesPer, SeriesPoint, SeriesPort
 from unstuck.store.port.signing import Revocation, SignedFacts, SignedRow, SigningPort
 from unstuck.store.port.sweeps import (
@@ -202,6 +203,7 @@ __all__ = [
     "JobStand",
     "JobStands",
     "JobsPort",
+    "KeptSecret",
     "KeysPort",
     "LateEnd",
     "LetterFilter",
@@ -251,6 +253,8 @@ __all__ = [
     "Route",
     "ScheduleRecord",
     "SchedulesPort",
+    "SecretOwner",
+    "SecretsPort",
     "SeenAlerts",
     "SeenJob",
     "SeenKey",
@@ -311,6 +315,7 @@ class Store(
     SchedulesPort,
     WebhooksPort,
     HooksPort,
+    SecretsPort,
     EndsPort,
     ConditionPort,
     Protocol,

@@ -40,6 +40,20 @@ UPDATE unstuck_webhooks
        secret = :secret, version = version + 1, changed_at = unstuck_now(), changed_by = :by
  WHERE id = :webhook
 
+-- name: webhook_secrets
+-- Those that sign: the one before only until its time is over.
+SELECT id, tenant, name, secret, CASE WHEN old_secret_until > unstuck_now() THEN old_secret END AS old_secret
+  FROM unstuck_webhooks
+ WHERE id > :after AND tenant <> ''
+ ORDER BY id
+ LIMIT :most
+
+-- name: reseal_webhook
+-- If it is stored as it was read. What it is stays, and so does the version.
+UPDATE unstuck_webhooks
+   SET secret = CASE WHEN secret = :was THEN :now ELSE secret END, old_secret = CASE WHEN old_secret = :was THEN :now ELSE old_secret END
+ WHERE id = :webhook AND (secret = :was OR old_secret = :was)
+
 -- name: state_webhook
 -- Disabled, the feed waits for it no more. Active again after that, it goes on with what happens from now on; and whatever it was, it is tried at once.
 UPDATE unstuck_webhooks
