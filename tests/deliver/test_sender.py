@@ -214,3 +214,26 @@ def test_a_delivery_whose_row_somebody_holds_keeps_no_other_back(store: SqlStore
             sender.wake()
             eventually(lambda: states(store).count(DELIVERED) == 3, timeout=20)
         eventually(lambda: set(states(store)) == {DELIVERED}, timeout=20)
+
+
+def test_a_webhook_whose_own_row_cannot_be_written_keeps_no_other_back(store: SqlStore, store_url: str) -> None:
+    allow(store)
+    with receiving() as receiver, running(a_sender(store)) as sender:
+        made(store, "bad", receiver.url)
+        made(store, "well", receiver.url)
+        first = submitted(store).id
+        copied(store)
+        refuse(store_url, "unstuck_webhooks", "NEW.name = 'bad'", "UPDATE")
+        sender.wake()
+        eventually(lambda: states(store, "well") == [DELIVERED], timeout=20)
+        second = submitted(store).id
+        copied(store)
+        sender.wake()
+        eventually(lambda: states(store, "well") == [DELIVERED, DELIVERED], timeout=20)
+        told = [each for each in store.notifications() if each.title == "Webhook cannot be served"]
+        assert [each.link for each in told] == ["/webhooks/bad"]
+        mended(store_url, "unstuck_webhooks")
+        copied(store)
+    with running(a_sender(store)), receiving(port=int(receiver.url.split(":")[2].split("/")[0])):
+        eventually(lambda: states(store, "bad") == [DELIVERED, DELIVERED], timeout=20)
+    assert {message.event["data"]["job"] for message in receiver.taken} == {first, second}

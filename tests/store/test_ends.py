@@ -13,7 +13,7 @@ from tests.conftest import StoreClock
 from tests.support.budgets import endless
 from tests.support.builders import TENANT, a_worker, chance, claimed, settle
 from tests.support.tables import ask
-from tests.support.troubles import holding, refuse
+from tests.support.troubles import execute, holding, refuse
 from unstuck.assembly import _jobs_of_ends
 from unstuck.intake.ends import job_of
 from unstuck.janitor.ends import HOLD, KEPT_TRYING, EndsDuty
@@ -547,3 +547,17 @@ def test_a_follower_whose_rows_are_held_keeps_no_other_back(
         assert time.monotonic() - began < 1.0
     clock.advance(60)
     assert turn(store) == 1
+
+
+@only_postgres
+def test_a_follower_that_somebody_holds_keeps_no_retention_waiting(store: SqlStore, store_url: str) -> None:
+    follower(store, "cheer", "completed")
+    follower(store, "mourn", "failed")
+    execute(store_url, "DELETE FROM unstuck_workflows")
+    with holding(store_url, "unstuck_followers", "workflow = 'cheer'"):
+        began = time.monotonic()
+        store.forget_followed_ends(86400.0)
+        assert time.monotonic() - began < 1.0
+    assert ask(store_url, "SELECT workflow FROM unstuck_followers") == [("cheer",)]
+    store.forget_followed_ends(86400.0)
+    assert ask(store_url, "SELECT workflow FROM unstuck_followers") == []

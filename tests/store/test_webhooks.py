@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +11,8 @@ import pytest
 
 from tests.conftest import StoreClock
 from tests.support.builders import a_worker, claimed, settle, submitted
+from tests.support.tables import ask
+from tests.support.troubles import holding
 from tests.support.webhooks import (
     BROKEN,
     allow,
@@ -499,3 +502,18 @@ def test_who_asks_for_time_is_sent_nothing_meanwhile(store: SqlStore, clock: Sto
     assert sent(store) == []
     clock.advance(2)
     assert len(sent(store)) == 5
+
+
+@pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
+def test_a_deleted_webhook_that_somebody_holds_keeps_no_retention_waiting(store: SqlStore, store_url: str) -> None:
+    made(store)
+    made(store, "other")
+    for name in ("hook", "other"):
+        store.delete_webhook("default", name, "ada")
+    with holding(store_url, "unstuck_webhooks", "name = '1'"):
+        began = time.monotonic()
+        store.forget_deliveries(86400.0)
+        assert time.monotonic() - began < 1.0, "waiting for a lock takes 1.2 s"
+    assert ask(store_url, "SELECT COUNT(*) FROM unstuck_webhooks") == [(1,)]
+    store.forget_deliveries(86400.0)
+    assert ask(store_url, "SELECT COUNT(*) FROM unstuck_webhooks") == [(0,)]

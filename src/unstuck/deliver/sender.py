@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Sequence
 from typing import Any, Final
 
 from unstuck.chance import Chance
@@ -112,14 +113,35 @@ class Sender:
             spared = list(self._spared)
         rules = self._store.webhook_rules()
         lease = self._chance.nonce()
-        leased = self._store.lease_webhooks(lease, rules.timeout + SPARE, room, spared)
+        try:
+            leased = self._store.lease_webhooks(lease, rules.timeout + SPARE, room, spared)
+        except Exception as error:
+            if _is_away(error):
+                raise
+            leased = self._lease_apart(lease, rules.timeout + SPARE, room, spared)
         for sending in leased:
             self._begin(sending, rules, now)
         return 0.05 if leased else LOOK_EVERY
 
-    def _spare(self, sending: DeliveryTurn) -> None:
+    def _lease_apart(self, lease: str, lasting: float, room: int, spared: Sequence[int]) -> list[DeliveryTurn]:
+        """Each by itself: one whose row cannot be written is left alone for a while, and keeps no other waiting."""
+        leased: list[DeliveryTurn] = []
+        for webhook in self._store.leasable_webhooks(room, spared):
+            try:
+                leased += self._store.lease_webhooks(lease, lasting, 1, only=webhook.number)
+            except Exception as error:
+                if _is_away(error):
+                    raise
+                self._spare(webhook.number)
+                problem = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+                emit("webhook_not_served", level=logging.WARNING, webhook=webhook.name, error=problem)
+                message = f"webhook {webhook.name} of tenant {webhook.tenant} is sent nothing for now: {problem}"
+                self._store.notify("Webhook cannot be served", message, f"/webhooks/{webhook.name}", "error")
+        return leased
+
+    def _spare(self, webhook: int) -> None:
         with self._lock:
-            self._spared[sending.webhook] = self._clock.boot() + LEFT_ALONE
+            self._spared[webhook] = self._clock.boot() + LEFT_ALONE
 
     def _begin(self, sending: DeliveryTurn, rules: WebhookRules, leased_at: float) -> None:
         thread = threading.Thread(
@@ -137,7 +159,7 @@ class Sender:
         try:
             self.serve(sending, rules, leased_at)
         except Exception as error:
-            self._spare(sending)
+            self._spare(sending.webhook)
             if not isinstance(error, StoreError):
                 logging.getLogger("unstuck").exception("webhook %s could not be served", sending.name)
             emit("webhook_not_served", level=logging.WARNING, webhook=sending.name, error=str(error) or repr(error))
@@ -182,7 +204,7 @@ class Sender:
             place = secret_place(sending.tenant, sending.name)
             secrets = [self._sealer.open(kept, place) for kept in sending.secrets]
         except SecretNotOpened as problem:
-            self._spare(sending)
+            self._spare(sending.webhook)
             emit("webhook_secret_closed", level=logging.ERROR, webhook=sending.name, problem=str(problem))
             message = (
                 f"webhook {sending.name} of tenant {sending.tenant} cannot be signed for by a process: {problem}"

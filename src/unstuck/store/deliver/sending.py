@@ -28,7 +28,7 @@ from unstuck.model.webhooks import (
 from unstuck.store.database import Row, Transaction
 from unstuck.store.deliver import webhooks
 from unstuck.store.guard import audit
-from unstuck.store.port.webhooks import ENGINE, DeliveryTurn, SettledTry
+from unstuck.store.port.webhooks import ENGINE, DeliveryTurn, SettledTry, WebhookName
 from unstuck.store.rows import instant, instant_or_none, microseconds, span
 
 DISABLED = "Webhook disabled"
@@ -47,10 +47,16 @@ def next_in(t: Transaction) -> float | None:
     return None if row["due_at"] is None else max(0, row["due_at"] - row["now"]) / 1_000_000
 
 
-def lease(t: Transaction, name: str, lasting: float, most: int, spared: Sequence[int]) -> list[DeliveryTurn]:
-    rows = t.all("lease_webhooks", lease=name, lasting=span(lasting), most=most, spared=list(spared))
+def lease(
+    t: Transaction, name: str, lasting: float, most: int, spared: Sequence[int], only: int | None
+) -> list[DeliveryTurn]:
+    rows = t.all("lease_webhooks", lease=name, lasting=span(lasting), most=most, spared=list(spared), only=only)
     found = [_next(t, row["id"], name) for row in sorted(rows, key=lambda row: int(row["id"]))]
     return [sending for sending in found if sending is not None]
+
+
+def leasable(t: Transaction, most: int, spared: Sequence[int]) -> list[WebhookName]:
+    return webhooks.names_of(t.all("leasable_webhooks", most=most, spared=list(spared)))
 
 
 def _next(t: Transaction, webhook: int, lease: str) -> DeliveryTurn | None:

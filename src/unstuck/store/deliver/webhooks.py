@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -34,6 +35,7 @@ from unstuck.store.port.webhooks import (
     DeliveryRecord,
     NewWebhook,
     Replayed,
+    WebhookName,
     WebhookRecord,
 )
 from unstuck.store.read import feed
@@ -223,6 +225,10 @@ def _seen(t: Transaction, tenant: str, name: str) -> WebhookRecord:
 def _told(url: str, wanted: WebhookFilter) -> dict[str, Any]:
     """For the audit: the host alone, because the rest of a URL may be a secret."""
     return {"host": url.split("/")[2] if url.count("/") > 1 else url, "wanted": wanted.to_json()}
+
+
+def names_of(rows: Sequence[Row]) -> list[WebhookName]:
+    return [WebhookName(row["id"], row["tenant"], row["name"]) for row in rows]
 
 
 def filter_of(row: Row) -> WebhookFilter:

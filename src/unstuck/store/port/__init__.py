@@ -114,6 +114,7 @@ from unstuck.store.port.webhooks import (
     NewWebhook,
     Replayed,
     SettledTry,
+    WebhookName,
     WebhookRecord,
     WebhooksPort,
 )
@@ -285,6 +286,7 @@ __all__ = [
     "Waiting",
     "WaitingRoutes",
     "Wanted",
+    "WebhookName",
     "WebhookRecord",
     "WebhooksPort",
     "WorkerOrder",

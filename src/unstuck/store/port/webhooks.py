@@ -96,6 +96,13 @@ class DeliveryRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class WebhookName:
+    number: int
+    tenant: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class DeliveryTurn:
     """A delivery that a sender has now, with all it needs. `secrets`: as they are kept, the newest first. `lease`:
     for so many seconds nobody else has this webhook, from before it was asked for. `is_aside`: it was set aside
@@ -219,11 +226,18 @@ class WebhooksPort(Protocol):
         no webhook."""
         ...
 
-    def copy_events(self, body: MakeBody, limit: int = 500) -> Copied:
-        """Copy what webhooks want out of the next places of the feed, once for each webhook and event."""
+    def copy_events(
+        self, body: MakeBody, limit: int = 500, spared: Sequence[int] = (), only: int | None = None
+    ) -> Copied:
+        """Copy what webhooks want out of the next places of the feed, once for each webhook and event; but for the
+        spared ones, or for one alone."""
         ...
 
-    def pass_event(self, problem: str) -> None:
+    def webhooks_behind(self, spared: Sequence[int] = ()) -> list[WebhookName]:
+        """Those for which something of the feed is to be copied, the furthest behind first."""
+        ...
+
+    def pass_event(self, problem: str, spared: Sequence[int] = ()) -> None:
         """Let the next place of the feed go, which cannot be copied, and say so."""
         ...
 
@@ -231,8 +245,14 @@ class WebhooksPort(Protocol):
         """In how many seconds something is to be sent; None: nothing waits for a time."""
         ...
 
-    def lease_webhooks(self, lease: str, lasting: float, most: int, spared: Sequence[int] = ()) -> list[DeliveryTurn]:
-        """Some that have something to send, for a sender alone; but for the spared ones."""
+    def lease_webhooks(
+        self, lease: str, lasting: float, most: int, spared: Sequence[int] = (), only: int | None = None
+    ) -> list[DeliveryTurn]:
+        """Some that have something to send, for a sender alone; but for the spared ones, or one alone."""
+        ...
+
+    def leasable_webhooks(self, most: int, spared: Sequence[int] = ()) -> list[WebhookName]:
+        """Whom a lease would take now."""
         ...
 
     def settle_try(

@@ -28,10 +28,13 @@ SELECT f.workflow, f.tenant, f.app, f.body, v.is_live,
  ORDER BY f.workflow, f.tenant
 
 -- name: forget_followers
--- Of versions that are forgotten.
+-- Of versions that are forgotten; but for those that somebody holds.
 DELETE FROM unstuck_followers
- WHERE NOT EXISTS (SELECT 1 FROM unstuck_workflows w WHERE w.name = unstuck_followers.workflow AND w.code_version = unstuck_followers.code_version
-                      AND w.tenant = unstuck_followers.tenant)
+ WHERE {postgres ctid = ANY (ARRAY(}{sqlite (workflow, code_version, tenant) IN (}
+       SELECT {postgres f.ctid}{sqlite f.workflow, f.code_version, f.tenant}
+         FROM unstuck_followers f
+        WHERE NOT EXISTS (SELECT 1 FROM unstuck_workflows w WHERE w.name = f.workflow AND w.code_version = f.code_version AND w.tenant = f.tenant)
+          {lock FOR UPDATE OF f SKIP LOCKED}){postgres )}
 
 -- name: reading_ends
 SELECT cursor, since, holder, held_until, unstuck_now() AS now FROM unstuck_ends_read
