@@ -23,6 +23,8 @@ from unstuck.model.job import ClaimedJob, JobRecord, WorkerRecord, WorkflowRecor
 from unstuck.model.policy import Policy
 from unstuck.model.settlement import ErrorInfo, Outcome, Raised, Refused, Returned, Stuck
 from unstuck.model.times import Times
+from unstuck.operations import health
+from unstuck.operations.table import Caller
 from unstuck.signing import NO_KEYS, SigningKeys
 from unstuck.store.port import EndsPage, FollowedEnd, JobFilter, Limit, Report, Store
 from unstuck.store.sql_store import SqlStore
@@ -465,6 +467,9 @@ def test_what_a_full_queue_refuses_is_made_once_there_is_room(
     assert turn(store) == 0
     assert [each for each in store.notifications() if each.title == "An end was not followed"] == []
     assert "ends" not in store.idle_duties()
+    [told] = [each for each in health.check(Caller(store, "ada")).checks if each.name == "ends"]
+    assert told.detail.startswith("17 not followed yet, first cheer after job ")
+    assert "TooManyQueued" in told.detail
     clock.advance(60)
     assert turn(store) == 0, "it is as full as before"
     full(store, 1000)

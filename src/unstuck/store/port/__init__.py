@@ -33,7 +33,7 @@ from unstuck.store.port.condition import (
     TableStand,
 )
 from unstuck.store.port.dead_letters import DeadLetter, DeadLettersPort, LetterFilter, LetterTerms, NewLetter
-from unstuck.store.port.ends import EndFacts, EndsPage, EndsPort, FollowedEnd, Follower, LateEnd
+from unstuck.store.port.ends import EndFacts, EndsPage, EndsPort, FollowedEnd, Follower, LateEnd, WaitingEnd
 from unstuck.store.port.flow import FlowPort, Published
 from unstuck.store.port.guard import GuardPort, Quarantined, QuarantineDuty
 from unstuck.store.port.hooks import (
@@ -284,6 +284,7 @@ __all__ = [
     "TroubleStand",
     "Verdict",
     "Waiting",
+    "WaitingEnd",
     "WaitingRoutes",
     "Wanted",
     "WebhookName",

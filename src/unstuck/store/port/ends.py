@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from unstuck.model.ends import EndedJob, Follows
@@ -76,6 +77,16 @@ class LateEnd:
         return EndedJob.from_json(self.ended)
 
 
+@dataclass(frozen=True, slots=True)
+class WaitingEnd:
+    """One that was put off: since when, and why."""
+
+    job: str
+    follower: str
+    since_at: datetime
+    reason: str
+
+
 class EndsPort(Protocol):
     def followers(self) -> list[Follower]:
         """Those that hold: of which a live worker has the code, or whose app has no live worker at all."""
@@ -98,6 +109,10 @@ class EndsPort(Protocol):
     def late_ends(self, most: int) -> list[LateEnd]:
         """Those that were put off and are due, the longest first; for whoever took them, until they are due again.
         Those that somebody holds are left."""
+        ...
+
+    def waiting_ends(self, limit: int = 100) -> list[WaitingEnd]:
+        """Those that were put off, for people to see."""
         ...
 
     def ends_read(self, holder: str, page: EndsPage) -> bool:

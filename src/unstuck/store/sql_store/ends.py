@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from unstuck.store.database import Transaction
 from unstuck.store.guard import isolation
 from unstuck.store.life import ends, submit
-from unstuck.store.port import EndFacts, EndsPage, FollowedEnd, Follower, LateEnd
-from unstuck.store.rows import span
+from unstuck.store.port import EndFacts, EndsPage, FollowedEnd, Follower, LateEnd, WaitingEnd
+from unstuck.store.rows import instant, span
 from unstuck.store.sql_store.verbs import SqlVerbs
 
 
@@ -41,6 +41,10 @@ class SqlEnds(SqlVerbs):
         if some is None or not some["are_some"]:
             return []
         return self._database.write(lambda t: ends.take_late(t, most), patience=isolation.IMPATIENCE)
+
+    def waiting_ends(self, limit: int = 100) -> list[WaitingEnd]:
+        rows = self._database.read(lambda t: t.all("waiting_ends", most=limit))
+        return [WaitingEnd(row["job"], row["hook"], instant(row["at"]), row["reason"] or "") for row in rows]
 
     def ends_read(self, holder: str, page: EndsPage) -> bool:
         place = {"holder": holder, "after": page.after, "cursor": page.cursor}

@@ -114,6 +114,10 @@ RETURNING job, run, hook, ended, at, unstuck_now() AS now
 -- name: has_late_ends
 SELECT MIN(again_at) IS NOT NULL AS are_some FROM unstuck_ends_followed WHERE again_at <= (SELECT unstuck_now())
 
+-- name: waiting_ends
+-- Those that were put off, the first to be tried again first.
+SELECT job, hook, at, reason FROM unstuck_ends_followed WHERE again_at IS NOT NULL ORDER BY again_at LIMIT :most
+
 -- name: forget_followed_ends
 DELETE FROM unstuck_ends_followed
  WHERE {postgres ctid = ANY (ARRAY(}{sqlite (job, run, hook) IN (}
