@@ -46,6 +46,10 @@ class Sealer:
     def __bool__(self) -> bool:
         return bool(self._keys)
 
+    def is_newest(self, stored: str) -> bool:
+        """Whether it is stored as this process would store it now."""
+        return key_of(stored) == self._first
+
     def seal(self, secret: bytes, place: str) -> str:
         """As it is stored. `place`: whose it is; it opens for nothing else."""
         if self._first is None:
@@ -86,6 +90,11 @@ class Sealer:
 def is_clear(stored: str) -> bool:
     """Whether whoever can read the database can read this secret."""
     return stored.startswith(_CLEAR)
+
+
+def key_of(stored: str) -> str | None:
+    """The name of the key that it is sealed by; None: it is in clear text."""
+    return None if is_clear(stored) else stored.removeprefix(_SEALED).partition(":")[0]
 
 
 def read_keys(source: str) -> list[tuple[str, bytes]]:

@@ -55,8 +55,9 @@ def test_what_is_none_is_told(unstuck: Command, store: SqlStore) -> None:
 def test_the_rules_say_their_numbers_and_which_of_them_fail(unstuck: Command, store: SqlStore) -> None:
     unstuck("settings", "set", "alert_recoveries", "off")
     store.add_alert_rules()
-    assert store.take_alert_turn("job_queued", "w1", 1.0) is not None
-    store.end_alert_turn("job_queued", "", "RuntimeError: no such table")
+    turn = store.take_alert_turn("job_queued", "w1", 1.0)
+    assert turn is not None
+    assert store.end_alert_turn(turn, "", "RuntimeError: no such table")
 
     rules = {line["rule"]: line for line in unstuck("alerts", "rules", "--json").lines}
     assert list(rules) == list(RULES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import socket
 import sqlite3
 from contextlib import closing
@@ -10,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import APP, Command
+from tests.support import hooks
 from tests.support.postgres import PostgresServer
 from unstuck.cli import output
+from unstuck.store.port import Store
 
 
 def test_migrate_makes_a_database_and_repeating_it_changes_nothing(bare: Command, tmp_path: Path) -> None:
@@ -141,3 +144,18 @@ def test_a_worker_says_its_promises_without_starting(bare: Command) -> None:
     answer = bare("worker", "unstuck.examples.demo:app", "--check", "--set", "lease=1m")
     assert answer.code == 0
     assert "1m 9s  job of a lost machine leaves RUNNING" in answer.err
+
+
+def test_reseal_needs_a_key_and_says_what_it_did(unstuck: Command, store: Store, tmp_path: Path) -> None:
+    hooks.made(store)
+    refused = unstuck("db", "reseal")
+    assert refused.code == 2
+    assert "no sealing key" in refused.err
+    file = tmp_path / "sealing.keys"
+    file.write_text("k1:" + base64.b64encode(b"k" * 32).decode())
+    with_key = {"UNSTUCK_SEALING_KEYS": str(file)}
+    assert unstuck("db", "reseal", **with_key).out.strip() == "1 sealed anew, 0 were so already"
+    file.write_text("k2:" + base64.b64encode(b"n" * 32).decode())
+    lost = unstuck("db", "reseal", "--json", **with_key)
+    assert lost.code == 10
+    assert "key k1" in next(iter(lost.object["problems"].values()))

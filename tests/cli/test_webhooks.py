@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.cli.command import Command
 from tests.support.builders import submitted
-from tests.support.webhooks import BROKEN, copied, leased, settled
+from tests.support.webhooks import BROKEN, copied, leased, sent, settled
 from unstuck.store.port import Store
 
 URL = "http://127.0.0.1:9/in"
@@ -53,3 +53,16 @@ def test_from_its_making_to_its_end(unstuck: Command, store: Store) -> None:
     said = [line["verb"] for line in unstuck("audit", "--verb", "webhooks", "--json").lines]
     verbs = ("delete", "disable", "replay", "test", "enable", "pause", "rotate", "update", "create")
     assert said == [f"webhooks.{verb}" for verb in verbs]
+
+
+def test_a_delivery_of_a_webhook_that_rests_says_until_when(unstuck: Command, store: Store) -> None:
+    unstuck("settings", "set", "webhook_allow", "127.0.0.0/8")
+    unstuck("webhooks", "create", "hook", URL)
+    for _ in range(5):
+        submitted(store)
+    copied(store)
+    sent(store, BROKEN)
+    shown = unstuck("deliveries", "show", "5").out
+    assert "next try in " in shown
+    assert "until then its webhook rests" in shown
+    assert unstuck("deliveries", "--json").lines[0]["rest_until_at"] is not None

@@ -274,3 +274,14 @@ def test_several_addresses_are_tried_and_no_more_than_three() -> None:
     dialler = WebhookDialler(Names([f"93.184.216.{n}" for n in range(1, 9)]), connect=line)
     assert post(dialler, "https://many.example/").error == NOT_REACHED
     assert len(line.dialled) == 3
+
+
+def test_what_a_receiver_asks_for_is_told() -> None:
+    def busy(met: socket.socket) -> None:
+        met.recv(65536)
+        met.sendall(b"HTTP/1.1 429 Too Many\r\nRetry-After: 90\r\nContent-Length: 0\r\n\r\n")
+
+    with behaving(busy) as url:
+        outcome = post(WebhookDialler(), url, allow=ALLOWED)
+    assert (outcome.status, outcome.retry_after) == (429, 90.0)
+    assert outcome.took_ms is not None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -12,10 +13,13 @@ from tests.conftest import StoreClock
 from tests.support.builders import a_worker, claimed, settle, submitted
 from tests.support.eventually import eventually
 from tests.support.receiver import Message, receiving
+from tests.support.troubles import allow as mended
+from tests.support.troubles import holding, refuse
 from tests.support.webhooks import SECRET, a_sender, allow, copied, deliveries, kept, made, seen, setting, states
+from unstuck.deliver.dialler import WebhookDialler
 from unstuck.deliver.sender import Sender
 from unstuck.model.errors import StoreUnavailable
-from unstuck.model.webhooks import DeliveryState, WebhookFilter, WebhookState, spell_secret
+from unstuck.model.webhooks import DeliveryState, TryOutcome, WebhookFilter, WebhookState, spell_secret
 from unstuck.sealing import Sealer
 from unstuck.store.port import NewWebhook
 from unstuck.store.sql_store import SqlStore
@@ -148,3 +152,88 @@ def test_a_sealed_secret_signs_where_its_key_is_and_counts_against_nobody_elsewh
         with running(a_sender(store, Sealer([("o", OTHER_KEY), ("k", KEY)]))):
             eventually(lambda: states(store)[0] == DELIVERED, timeout=20)
     assert receiver.taken[0].verified(secret)
+
+
+def test_a_delivery_of_which_nothing_can_be_written_keeps_no_other_back(
+    store: SqlStore, store_url: str, clock: StoreClock
+) -> None:
+    allow(store)
+    with receiving() as receiver, running(a_sender(store)) as sender:
+        made(store, url=receiver.url)
+        jobs = [submitted(store).id for _ in range(6)]
+        copied(store)
+        refuse(store_url, "unstuck_deliveries", f"NEW.job = '{jobs[2]}'", "UPDATE")
+        sender.wake()
+        eventually(lambda: states(store).count(DELIVERED) == 5, timeout=20)
+        [bad] = [each for each in deliveries(store) if each.state is not DELIVERED]
+        assert bad.job == jobs[2]
+        assert "set aside" in str(bad.last_error)
+        assert bad.next_at is not None
+        assert bad.next_at > store.now()
+        [told] = [each for each in store.notifications() if each.title == "A webhook's delivery is set aside"]
+        assert str(bad.number) in told.message
+        more = submitted(store).id
+        copied(store)
+        sender.wake()
+        eventually(lambda: more in {message.event["data"]["job"] for message in receiver.taken}, timeout=20)
+        assert len([message for message in receiver.taken if message.event["data"]["job"] == jobs[2]]) == 1
+        mended(store_url, "unstuck_deliveries")
+        clock.advance(61)
+        sender.wake()
+        eventually(lambda: set(states(store)) == {DELIVERED}, timeout=20)
+    [found] = [each for each in deliveries(store) if each.job == jobs[2]]
+    assert found.last_error is None
+
+
+def test_a_delivery_that_cannot_even_be_sent_keeps_no_other_back(store: SqlStore) -> None:
+    allow(store)
+
+    class Choking(WebhookDialler):
+        def post(self, url: str, headers: Mapping[str, str], body: bytes, **more: Any) -> TryOutcome:
+            if bad.encode() in body:
+                raise RuntimeError("it chokes")
+            return super().post(url, headers, body, **more)
+
+    with receiving() as receiver, running(a_sender(store, dialler=Choking())) as sender:
+        made(store, url=receiver.url)
+        bad, *others = [submitted(store).id for _ in range(4)]
+        copied(store)
+        sender.wake()
+        eventually(lambda: states(store).count(DELIVERED) == 3, timeout=20)
+    assert {message.event["data"]["job"] for message in receiver.taken} == set(others)
+
+
+@pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
+def test_a_delivery_whose_row_somebody_holds_keeps_no_other_back(store: SqlStore, store_url: str) -> None:
+    allow(store)
+    with receiving() as receiver, running(a_sender(store)) as sender:
+        made(store, url=receiver.url)
+        jobs = [submitted(store).id for _ in range(4)]
+        copied(store)
+        with holding(store_url, "unstuck_deliveries", f"job = '{jobs[0]}'"):
+            sender.wake()
+            eventually(lambda: states(store).count(DELIVERED) == 3, timeout=20)
+        eventually(lambda: set(states(store)) == {DELIVERED}, timeout=20)
+
+
+def test_a_webhook_whose_own_row_cannot_be_written_keeps_no_other_back(store: SqlStore, store_url: str) -> None:
+    allow(store)
+    with receiving() as receiver, running(a_sender(store)) as sender:
+        made(store, "bad", receiver.url)
+        made(store, "well", receiver.url)
+        first = submitted(store).id
+        copied(store)
+        refuse(store_url, "unstuck_webhooks", "NEW.name = 'bad'", "UPDATE")
+        sender.wake()
+        eventually(lambda: states(store, "well") == [DELIVERED], timeout=20)
+        second = submitted(store).id
+        copied(store)
+        sender.wake()
+        eventually(lambda: states(store, "well") == [DELIVERED, DELIVERED], timeout=20)
+        told = [each for each in store.notifications() if each.title == "Webhook cannot be served"]
+        assert [each.link for each in told] == ["/webhooks/bad"]
+        mended(store_url, "unstuck_webhooks")
+        copied(store)
+    with running(a_sender(store)), receiving(port=int(receiver.url.split(":")[2].split("/")[0])):
+        eventually(lambda: states(store, "bad") == [DELIVERED, DELIVERED], timeout=20)
+    assert {message.event["data"]["job"] for message in receiver.taken} == {first, second}

@@ -608,3 +608,34 @@ def test_a_turn_costs_the_same_on_a_quiet_database(stage: Stage) -> None:
     assert ask(stage.url, "SELECT COUNT(*) FROM unstuck_alerts")[0][0] == 0
     assert ask(stage.url, "SELECT COUNT(*) FROM unstuck_events")[0][0] == 0
     assert TIMES.sweep * 6 == the_duty(stage.store).every
+
+
+def test_who_was_frozen_says_nothing_about_the_turn_of_the_next(store: SqlStore, clock: StoreClock) -> None:
+    store.add_alert_rules()
+    frozen = store.take_alert_turn("job_queued", "ada", 30.0)
+    assert frozen is not None
+    clock.advance(A_TURN)
+    present = store.take_alert_turn("job_queued", "bob", 30.0)
+    assert present is not None
+    assert not store.end_alert_turn(frozen, "", "RuntimeError: too late")
+    [stand] = [each for each in store.alert_rules() if each.rule == "job_queued"]
+    assert (stand.by, stand.error, stand.failures) == ("bob", None, 0)
+    assert store.end_alert_turn(present, "acme")
+    clock.advance(A_TURN)
+    following = store.take_alert_turn("job_queued", "cy", 30.0)
+    assert following is not None
+    assert following.place == "acme"
+
+
+def test_a_rule_about_one_state_reads_the_jobs_of_no_other(store: SqlStore, clock: StoreClock) -> None:
+    """A step for each tenant, whatever states its jobs are in."""
+    for tenant in ("acme", "zoo"):
+        submitted(store, tenant=tenant, on_hold=True)
+    clock.advance(DAY + 1)
+    for state, jobs in (("PENDING", 1), ("PAUSED", 0)):
+        first = store.resting_for(state, DAY)
+        assert first is not None
+        second = store.resting_for(state, DAY, first.tenant)
+        assert second is not None
+        assert [(each.tenant, each.jobs) for each in (first, second)] == [("acme", jobs), ("zoo", jobs)]
+        assert store.resting_for(state, DAY, second.tenant) is None

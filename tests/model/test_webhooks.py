@@ -22,6 +22,7 @@ from unstuck.model.webhooks import (
     body_of,
     check_secret,
     judge,
+    retry_after_of,
     secret_bytes,
     signed_headers,
     spell_secret,
@@ -129,3 +130,48 @@ def test_a_filter_is_kept_as_it_was_said() -> None:
     for damaged in ("[]", '{"what": 1}', "x"):
         with pytest.raises(ValueError):
             WebhookFilter.from_json(damaged)
+
+
+@pytest.mark.parametrize(
+    ("asked", "waits"), [(None, 5), (0.0, 5), (3.0, 5), (600.0, 600), (1e9, RULES.longest_retry), (-7.0, 5)]
+)
+def test_the_next_try_is_the_later_of_ours_and_what_the_receiver_asked_for(asked: float | None, waits: float) -> None:
+    verdict = judge(TryOutcome(429, retry_after=asked), WebhookStanding(), NOW, RULES, 0.0)
+    assert verdict.next_at == NOW + timedelta(seconds=waits)
+    is_asked = asked is not None and asked > 0
+    within = None if not is_asked else NOW + timedelta(seconds=min(asked or 0.0, RULES.longest_retry))
+    assert verdict.rest_until == within, "what else waits is not sent meanwhile either"
+
+
+def test_who_takes_nothing_rests_for_the_longer_of_both() -> None:
+    standing = WebhookStanding(failures=5, failing_since=NOW, tries=1, tried_since=NOW)
+    ours = judge(TryOutcome(503, retry_after=1.0), standing, NOW, RULES, 0.0)
+    theirs = judge(TryOutcome(503, retry_after=3600.0), standing, NOW, RULES, 0.0)
+    assert ours.rest_until == NOW + RULES.rest(4, 0.0)
+    assert theirs.rest_until == NOW + timedelta(hours=1)
+    assert judge(TryOutcome(200, retry_after=3600.0), standing, NOW, RULES, 0.0).rest_until is None
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "seconds"),
+    [
+        (429, "120", 120.0),
+        (503, " 7 ", 7.0),
+        (503, "Tue, 01 Jan 2030 00:02:00 GMT", 120.0),
+        (503, "Mon, 31 Dec 2029 00:00:00 GMT", 0.0),
+        (429, "9" * 400, 999_999_999.0),
+        (429, "soon", None),
+        (429, "-5", None),
+        (429, "1.5", None),
+        (429, "\u0663", None),
+        (429, "Tue, 99 Foo 2030", None),
+        (429, "", None),
+        (429, None, None),
+        (500, "120", None),
+        (200, "120", None),
+    ],
+)
+def test_what_a_receiver_asks_for_is_read_or_it_asks_for_nothing(
+    status: int, said: str | None, seconds: float | None
+) -> None:
+    assert retry_after_of(status, said, NOW) == seconds

@@ -17,10 +17,11 @@ import pytest
 from tests.conftest import Leap, StoreClock
 from tests.operations.conftest import Ask
 from tests.store.test_why import by_hand, serve
-from tests.support import hooks
+from tests.support import hooks, webhooks
 from tests.support.builders import a_worker, blocked, claimed, give_up, submitted
 from tests.support.pooler import Pooler
 from tests.support.schedules import come, made
+from unstuck.intake.secrets import reseal
 from unstuck.model.errors import InvalidInput, NotPermitted
 from unstuck.model.job import WorkerRecord
 from unstuck.operations import audit, doctor, keys
@@ -28,6 +29,7 @@ from unstuck.operations.examinations import CHECKS, postgres, sqlite
 from unstuck.operations.examinations.exam import DoctorCheck, Exam
 from unstuck.operations.examinations.running import each_within
 from unstuck.operations.table import Caller, Role
+from unstuck.sealing import Sealer
 from unstuck.signing import SigningKey, SigningKeys
 from unstuck.store.drivers.connect import open_database, sqlite_path
 from unstuck.store.sql_store import SqlStore
@@ -589,6 +591,22 @@ def test_secrets_of_hooks_in_clear_text_or_that_cannot_be_opened(ask: Ask, store
     [clear, lost] = found(ask(), "hook_secrets")
     assert {clear.severity, lost.severity} == {"warning", "error"}
     assert "sealing_keys" in f"{lost.remedy}{clear.remedy}"
+
+
+def test_secrets_that_need_an_older_key(ask: Ask, store: SqlStore) -> None:
+    assert found(ask(), "sealed_secrets") == []
+    hooks.made(store, "sealed", sealer=hooks.SEALER)
+    webhooks.made(store, "out")
+    told = the(ask(), "sealed_secrets")
+    assert (told.severity, told.about) == ("warning", "webhook out")
+    newer = Sealer([("k2", b"n" * 32), ("k1", b"k" * 32)])
+    [old, clear] = sorted(found(ask(sealer=lambda: newer), "sealed_secrets"), key=lambda each: each.severity)
+    assert (old.about, old.severity, old.remedy) == ("hook sealed", "note", "unstuck db reseal")
+    assert "key k1" in old.what
+    assert (clear.about, clear.remedy) == ("webhook out", "unstuck db reseal")
+    reseal(store, newer, "ada")
+    assert found(ask(sealer=lambda: newer), "sealed_secrets") == []
+    assert the(ask(), "sealed_secrets").severity == "error"
 
 
 def test_the_worst_comes_first() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,15 +12,19 @@ import pytest
 from tests.conftest import StoreClock
 from tests.support.budgets import endless
 from tests.support.builders import TENANT, a_worker, chance, claimed, settle
+from tests.support.tables import ask
+from tests.support.troubles import execute, holding, refuse
 from unstuck.assembly import _jobs_of_ends
 from unstuck.intake.ends import job_of
-from unstuck.janitor.ends import HOLD, EndsDuty
+from unstuck.janitor.ends import HOLD, KEPT_TRYING, EndsDuty
 from unstuck.model.ends import EndKind, Follows
-from unstuck.model.errors import SignatureRefused
+from unstuck.model.errors import SignatureRefused, StoreBusy
 from unstuck.model.job import ClaimedJob, JobRecord, WorkerRecord, WorkflowRecord
 from unstuck.model.policy import Policy
 from unstuck.model.settlement import ErrorInfo, Outcome, Raised, Refused, Returned, Stuck
 from unstuck.model.times import Times
+from unstuck.operations import health
+from unstuck.operations.table import Caller
 from unstuck.signing import NO_KEYS, SigningKeys
 from unstuck.store.port import EndsPage, FollowedEnd, JobFilter, Limit, Report, Store
 from unstuck.store.sql_store import SqlStore
@@ -313,3 +318,251 @@ def test_an_end_whose_result_cannot_be_read_is_told_and_keeps_nothing_back(
     assert [each["id"] for each in made(store, "cheer")] == [good.id]
     [told] = [each for each in store.notifications() if each.title == "An end was not followed"]
     assert "JSONDecodeError" in told.message
+
+
+# --- who begins while another stops -------------------------------------------------------------------------------
+
+
+def test_who_follows_from_now_on_misses_nothing_although_another_just_found_nobody(
+    store: SqlStore, worker: WorkerRecord
+) -> None:
+    """The janitor has seen that nobody follows; before it says so, a worker registers and a job ends."""
+    follower(store, "cheer", "completed")
+    store.register_workflows([WorkflowRecord("cheer", "v2", "default", Policy(), {})], app="shop")
+    assert store.followers() == []
+    follower(store, "mourn", "failed")
+    store.stop_reading_ends()
+    ended(store, worker, FAILED)
+    assert turn(store) == 1
+    assert len(made(store, "mourn")) == 1
+
+
+def test_who_follows_again_by_a_rollback_misses_nothing(store: SqlStore, worker: WorkerRecord) -> None:
+    """Its row is there already: what it writes is that its worker lives."""
+    old = [WorkflowRecord("cheer", "v1", "default", Policy(), {}, follows=Follows("completed"))]
+    new = [WorkflowRecord("cheer", "v2", "default", Policy(), {})]
+    store.register_workflows(old, app="shop")
+    store.register_workflows(new, worker=worker.number, queues=["default"], app="shop")
+    assert turn(store) == 0
+    store.register_workflows(old, worker=worker.number, queues=["default"], app="shop")
+    ended(store, worker, Returned("1"))
+    assert turn(store) == 1
+
+
+only_postgres = pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
+
+
+@only_postgres
+def test_who_cannot_say_that_it_begins_is_told_so_and_comes_again(store: SqlStore, store_url: str) -> None:
+    """Whoever has the row may be about to take it away."""
+    cheer = [WorkflowRecord("cheer", "v1", "default", Policy(), {}, follows=Follows("completed"))]
+    store.register_workflows(cheer, app="shop")
+    with holding(store_url, "unstuck_ends_read", "one = 1"):
+        assert store.register_workflows(cheer, app="shop") == {"cheer"}
+    assert store.register_workflows(cheer, app="shop") == frozenset()
+
+
+@only_postgres
+def test_a_row_that_somebody_holds_keeps_the_sweeps_of_nobody(
+    store: SqlStore, store_url: str, worker: WorkerRecord
+) -> None:
+    follower(store, "cheer", "completed")
+    ended(store, worker, Returned("1"))
+    the_duty = duty(store)
+    with holding(store_url, "unstuck_ends_read", "one = 1"):
+        began = time.monotonic()
+        assert the_duty.tick(0.0, endless()) == 0
+        store.stop_reading_ends()
+        assert time.monotonic() - began < 0.6, "waiting for a lock takes 1.2 s"
+    assert the_duty.tick(0.0, endless()) == 1
+    assert the_duty.tick(0.0, endless()) == 0
+    page = store.read_ends("a", HOLD, ("completed",), 100, 86400.0)
+    ended(store, worker, Returned("2"))
+    page = store.read_ends("a", HOLD, ("completed",), 100, 86400.0)
+    assert page is not None
+    with holding(store_url, "unstuck_ends_read", "one = 1"):
+        began = time.monotonic()
+        assert store.ends_read("a", page) is False
+        assert time.monotonic() - began < 0.6
+
+
+# --- what is too much for one call, or can never be done ----------------------------------------------------------
+
+
+class Frail:
+    """A store for which so many ends are too many at once; and one is, by itself."""
+
+    def __init__(self, store: SqlStore, most: int, poisoned: str = "") -> None:
+        self._store = store
+        self._most = most
+        self._poisoned = poisoned
+        self.asked: list[int] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def end_facts(self, ends: Sequence[tuple[str, int]], most: int) -> Any:
+        self.asked.append(len(ends))
+        if len(ends) > self._most or self._poisoned in {job for job, _ in ends}:
+            raise StoreBusy("it was stopped")
+        return self._store.end_facts(ends, most)
+
+
+def test_a_page_that_is_too_much_for_one_call_is_read_in_smaller_ones(store: SqlStore, worker: WorkerRecord) -> None:
+    follower(store, "cheer", "completed")
+    jobs = [ended(store, worker, Returned("1")).id for _ in range(40)]
+    frail = Frail(store, most=10)
+    assert duty(frail).tick(0.0, endless()) == 40  # type: ignore[arg-type]
+    assert [each["id"] for each in made(store, "cheer")] == jobs
+    assert max(frail.asked) > 10
+    assert frail.asked[-1] <= 10
+
+
+def test_one_end_that_can_never_be_followed_is_told_and_keeps_nothing_back(
+    store: SqlStore, worker: WorkerRecord
+) -> None:
+    follower(store, "cheer", "completed")
+    jobs = [ended(store, worker, Returned("1")).id for _ in range(20)]
+    frail = Frail(store, most=1000, poisoned=jobs[7])
+    assert duty(frail).tick(0.0, endless()) == 20  # type: ignore[arg-type]
+    assert [each["id"] for each in made(store, "cheer")] == jobs[:7] + jobs[8:]
+    [told] = [each for each in store.notifications() if each.title == "An end was not followed"]
+    assert jobs[7] in told.message
+    assert "it was stopped" in told.message
+
+
+def test_an_end_of_which_not_even_a_refusal_can_be_written_keeps_nothing_back(
+    store: SqlStore, store_url: str, worker: WorkerRecord
+) -> None:
+    follower(store, "cheer", "completed")
+    jobs = [ended(store, worker, Returned("1")).id for _ in range(5)]
+    refuse(store_url, "unstuck_ends_followed", f"NEW.job = '{jobs[2]}'")
+    assert turn(store) == 4
+    assert turn(store) == 0
+    assert [each["id"] for each in made(store, "cheer")] == jobs[:2] + jobs[3:]
+    [told] = [each for each in store.notifications() if each.title == "An end was not followed"]
+    assert jobs[2] in told.message
+
+
+# --- queues that are full -----------------------------------------------------------------------------------------
+
+
+def full(store: SqlStore, waiting: int) -> None:
+    """The queue in which followers' jobs wait takes so many."""
+    store.set_limit(Limit("queue", "default", TENANT, "ada", max_queued=waiting))
+
+
+def waiting_ends(url: str) -> int:
+    return int(ask(url, "SELECT COUNT(*) FROM unstuck_ends_followed WHERE again_at IS NOT NULL")[0][0])
+
+
+def test_what_a_full_queue_refuses_is_made_once_there_is_room(
+    store: SqlStore, store_url: str, worker: WorkerRecord, clock: StoreClock
+) -> None:
+    follower(store, "cheer", "completed")
+    jobs = [ended(store, worker, Returned(json.dumps(n))).id for n in range(20)]
+    full(store, 3)
+    assert turn(store) == 3, "as many as there is room for"
+    assert waiting_ends(store_url) == 17
+    assert turn(store) == 0
+    assert [each for each in store.notifications() if each.title == "An end was not followed"] == []
+    assert "ends" not in store.idle_duties()
+    [told] = [each for each in health.check(Caller(store, "ada")).checks if each.name == "ends"]
+    assert told.detail.startswith("17 not followed yet, first cheer after job ")
+    assert "TooManyQueued" in told.detail
+    clock.advance(60)
+    assert turn(store) == 0, "it is as full as before"
+    full(store, 1000)
+    clock.advance(300)
+    assert turn(store) == 17
+    assert turn(store) == 0
+    assert waiting_ends(store_url) == 0
+    assert {each["id"] for each in made(store, "cheer")} == set(jobs)
+    assert sorted(each["result"] for each in made(store, "cheer")) == list(range(20))
+
+
+def test_a_full_queue_keeps_no_other_tenants_ends_back(store: SqlStore, worker: WorkerRecord) -> None:
+    follower(store, "cheer", "completed")
+    for _ in range(5):
+        ended(store, worker, Returned("1"))
+    theirs = [ended(store, worker, Returned("1"), tenant="acme").id for _ in range(5)]
+    full(store, 0)
+    assert turn(store) == 5
+    assert made(store, "cheer") == []
+    found = store.jobs("acme", JobFilter(workflow="cheer"), 100).jobs
+    assert {json.loads(job.payload)["args"][0]["id"] for job in found} == set(theirs)
+
+
+def test_what_a_full_queue_refuses_for_a_day_is_told_and_tried_no_more(
+    store: SqlStore, store_url: str, worker: WorkerRecord, clock: StoreClock
+) -> None:
+    follower(store, "cheer", "completed")
+    attempt = ended(store, worker, Returned("1"))
+    full(store, 0)
+    assert turn(store) == 0
+    clock.advance(KEPT_TRYING + 1)
+    turn(store)
+    assert waiting_ends(store_url) == 0
+    [told] = [each for each in store.notifications() if each.title == "An end was not followed"]
+    assert attempt.id in told.message
+    assert "TooManyQueued" in told.message
+    [(reason, kept)] = ask(store_url, "SELECT reason, ended FROM unstuck_ends_followed")
+    assert "TooManyQueued" in reason
+    assert kept is None
+    full(store, 100)
+    clock.advance(KEPT_TRYING + 1)
+    assert turn(store) == 0
+
+
+def test_two_that_try_again_at_once_make_one_job(
+    store: SqlStore, store_url: str, worker: WorkerRecord, clock: StoreClock
+) -> None:
+    follower(store, "cheer", "completed")
+    ended(store, worker, Returned("1"))
+    full(store, 0)
+    turn(store)
+    full(store, 100)
+    clock.advance(60)
+    [late] = store.late_ends(10)
+    assert store.late_ends(10) == [], "another has it"
+    clock.advance(600)
+    assert [each.job for each in store.late_ends(10)] == [late.job], "it died"
+    again = [
+        FollowedEnd(late.job, late.run, late.follower, job_of(store, "cheer", late.known), is_late=True)
+        for _ in range(2)
+    ]
+    assert [store.follow_ends([each]) for each in again] == [1, 0]
+    assert len(made(store, "cheer")) == 1
+
+
+@only_postgres
+def test_a_follower_whose_rows_are_held_keeps_no_other_back(
+    store: SqlStore, store_url: str, worker: WorkerRecord, clock: StoreClock
+) -> None:
+    """The row of the one end that waits for room: others are tried again."""
+    follower(store, "cheer", "completed")
+    jobs = [ended(store, worker, Returned("1")).id for _ in range(5)]
+    full(store, 0)
+    turn(store)
+    full(store, 100)
+    clock.advance(60)
+    with holding(store_url, "unstuck_ends_followed", f"job = '{jobs[1]}'"):
+        began = time.monotonic()
+        assert turn(store) == 4
+        assert time.monotonic() - began < 1.0
+    clock.advance(60)
+    assert turn(store) == 1
+
+
+@only_postgres
+def test_a_follower_that_somebody_holds_keeps_no_retention_waiting(store: SqlStore, store_url: str) -> None:
+    follower(store, "cheer", "completed")
+    follower(store, "mourn", "failed")
+    execute(store_url, "DELETE FROM unstuck_workflows")
+    with holding(store_url, "unstuck_followers", "workflow = 'cheer'"):
+        began = time.monotonic()
+        store.forget_followed_ends(86400.0)
+        assert time.monotonic() - began < 1.0
+    assert ask(store_url, "SELECT workflow FROM unstuck_followers") == [("cheer",)]
+    store.forget_followed_ends(86400.0)
+    assert ask(store_url, "SELECT workflow FROM unstuck_followers") == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +11,8 @@ import pytest
 
 from tests.conftest import StoreClock
 from tests.support.builders import a_worker, claimed, settle, submitted
+from tests.support.tables import ask
+from tests.support.troubles import holding
 from tests.support.webhooks import (
     BROKEN,
     allow,
@@ -470,3 +473,47 @@ def test_settings_are_in_force_at_once(store: SqlStore) -> None:
     assert store.webhook_rules().allow == ("127.0.0.0/8",)
     assert store.webhook_rules().timeout == 3
     assert store.webhook_rules().give_up_after == timedelta(days=4).total_seconds()
+
+
+def test_a_delivery_says_when_it_is_tried_though_its_webhook_rests(store: SqlStore, clock: StoreClock) -> None:
+    made(store)
+    for _ in range(5):
+        submitted(store)
+    copied(store)
+    sent(store, BROKEN)
+    rest = seen(store).rest_until
+    assert rest is not None
+    assert {each.rest_until for each in deliveries(store)} == {rest}
+    untried = [each for each in deliveries(store) if each.tries == 0]
+    assert {each.next_at for each in untried} == {rest}, "and not when it was due, seconds ago"
+    clock.advance(6)
+    assert {each.rest_until for each in deliveries(store)} == {None}
+    store.state_webhook("default", "hook", WebhookState.PAUSED, "ada")
+    assert {each.next_at for each in deliveries(store)} == {None}, "nobody knows"
+
+
+def test_who_asks_for_time_is_sent_nothing_meanwhile(store: SqlStore, clock: StoreClock) -> None:
+    made(store)
+    for _ in range(5):
+        submitted(store)
+    copied(store)
+    assert len(sent(store, TryOutcome(429, "it answered 429", retry_after=300.0))) == 1
+    clock.advance(299)
+    assert sent(store) == []
+    clock.advance(2)
+    assert len(sent(store)) == 5
+
+
+@pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
+def test_a_deleted_webhook_that_somebody_holds_keeps_no_retention_waiting(store: SqlStore, store_url: str) -> None:
+    made(store)
+    made(store, "other")
+    for name in ("hook", "other"):
+        store.delete_webhook("default", name, "ada")
+    with holding(store_url, "unstuck_webhooks", "name = '1'"):
+        began = time.monotonic()
+        store.forget_deliveries(86400.0)
+        assert time.monotonic() - began < 1.0, "waiting for a lock takes 1.2 s"
+    assert ask(store_url, "SELECT COUNT(*) FROM unstuck_webhooks") == [(1,)]
+    store.forget_deliveries(86400.0)
+    assert ask(store_url, "SELECT COUNT(*) FROM unstuck_webhooks") == [(0,)]

@@ -1,4 +1,4 @@
-"""unstuck db …: the database's schema."""
+"""unstuck db …: the database's schema, and the secrets in it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Annotated
 
 from unstuck.cli import exits, options, output
 from unstuck.cli.parser import option
-from unstuck.cli.session import Session, how_to_migrate, opened, settings_of
+from unstuck.cli.session import Session, how_to_migrate, opened, sealer_of, settings_of
 
-app = options.group("The database's schema: bring it up to date, ask which it is, check it.")
+app = options.group("The database's schema: bring it up to date, ask which it is, check it; reseal its secrets.")
 
 
 @app.command()
@@ -67,6 +67,23 @@ def check(common: options.CommonPlatform) -> int:
         remedy = how_to_migrate(session.settings)
         output.note(f"schema version {found} is behind this code, which needs {wanted}; run: {remedy}")
     return exits.OK if found >= wanted else exits.UNHEALTHY
+
+
+@app.command()
+def reseal(common: options.CommonPlatform) -> int:
+    """Seal the secrets of all hooks and webhooks by the first of the sealing keys. Once every process has it. Exit
+    code 10 if some cannot be opened here."""
+    from unstuck.intake import secrets
+
+    with opened(common) as session:
+        done = secrets.reseal(session.store, sealer_of(session.settings), session.caller.by)
+    if common.json:
+        output.emit_json({"resealed": done.resealed, "kept": done.kept, "problems": done.problems})
+    else:
+        output.say(f"{done.resealed} sealed anew, {done.kept} were so already")
+        for whose, problem in done.problems.items():
+            output.note(f"{whose}: {output.visible(problem)}")
+    return exits.UNHEALTHY if done.problems else exits.OK
 
 
 def versions(session: Session) -> tuple[int, int]:

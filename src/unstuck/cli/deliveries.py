@@ -62,7 +62,8 @@ def show(
     if common.json:
         output.emit_view(view)
         return
-    ahead = f"; next try {output.age(view.next_at, now)}" if view.next_at else ""
+    rests = ", until then its webhook rests" if view.rest_until_at else ""
+    ahead = f"; next try {output.age(view.next_at, now)}{rests}" if view.next_at else ""
     output.say(f"delivery {view.number} of {view.kind} to {view.webhook} is {view.state}{ahead}")
     output.say(f"  id       {view.message}")
     for place, attempt in enumerate(view.attempts, view.tries - len(view.attempts) + 1):

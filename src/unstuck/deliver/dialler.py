@@ -14,13 +14,14 @@ import io
 import socket
 import ssl
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, Protocol
 
-from unstuck.clock import Clock, MachineClock
+from unstuck.clock import Clock, MachineClock, wall
 from unstuck.deliver.resolver import NoAddress, Resolver, SystemResolver
 from unstuck.model.destination import Address, AllowList, Destination, check_addresses, destination
 from unstuck.model.errors import AddressRefused, InvalidInput
-from unstuck.model.webhooks import EXCERPT, TryOutcome
+from unstuck.model.webhooks import EXCERPT, TryOutcome, retry_after_of
 from unstuck.version import __version__
 
 MOST_READ: Final = 64 << 10
@@ -97,7 +98,7 @@ class WebhookDialler:
         with reached:
             outcome = _Exchange(reached, deadline, self._clock).ask(where, headers, body)
         took = round((self._clock.boot() - began) * 1000)
-        return TryOutcome(outcome.status, outcome.error, outcome.excerpt, took)
+        return replace(outcome, took_ms=took)
 
     def _checked(self, where: Destination, allow: AllowList, deadline: float) -> tuple[Address, ...]:
         literal = where.literal
@@ -164,7 +165,8 @@ class _Exchange:
             return TryOutcome(error=NO_HTTP)
         except OSError:
             return TryOutcome(error=CUT)
-        return TryOutcome(answer.status, _told(answer.status), self._excerpt(answer))
+        asked = retry_after_of(answer.status, answer.getheader("Retry-After"), wall())
+        return TryOutcome(answer.status, _told(answer.status), self._excerpt(answer), retry_after=asked)
 
     def _send(self, request: bytes) -> None:
         left = memoryview(request)

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Sequence
 from typing import Any, Final
 
 from unstuck.chance import Chance
 from unstuck.clock import Clock, wall
 from unstuck.deliver.dialler import WebhookDialler
-from unstuck.model.errors import SecretNotOpened, StoreError
+from unstuck.model.errors import SecretNotOpened, StoreBusy, StoreError, StoreLocked
 from unstuck.model.webhooks import DeliveryState, TryOutcome, WebhookRules, secret_place, signed_headers
 from unstuck.sealing import Sealer
 from unstuck.store.port import DeliveryTurn, SettledTry, Store
@@ -36,6 +37,8 @@ SLEEP: Final = 60.0
 #: Seconds that a webhook rests whose secret cannot be opened here, or whose tries cannot be written.
 LEFT_ALONE: Final = 60.0
 _LONGEST_TROUBLE_REST: Final = 10.0
+#: So often a row that somebody holds is asked for.
+_MOST_BUSY: Final = 3
 
 
 class Sender:
@@ -110,14 +113,35 @@ class Sender:
             spared = list(self._spared)
         rules = self._store.webhook_rules()
         lease = self._chance.nonce()
-        leased = self._store.lease_webhooks(lease, rules.timeout + SPARE, room, spared)
+        try:
+            leased = self._store.lease_webhooks(lease, rules.timeout + SPARE, room, spared)
+        except Exception as error:
+            if _is_away(error):
+                raise
+            leased = self._lease_apart(lease, rules.timeout + SPARE, room, spared)
         for sending in leased:
             self._begin(sending, rules, now)
         return 0.05 if leased else LOOK_EVERY
 
-    def _spare(self, sending: DeliveryTurn) -> None:
+    def _lease_apart(self, lease: str, lasting: float, room: int, spared: Sequence[int]) -> list[DeliveryTurn]:
+        """Each by itself: one whose row cannot be written is left alone for a while, and keeps no other waiting."""
+        leased: list[DeliveryTurn] = []
+        for webhook in self._store.leasable_webhooks(room, spared):
+            try:
+                leased += self._store.lease_webhooks(lease, lasting, 1, only=webhook.number)
+            except Exception as error:
+                if _is_away(error):
+                    raise
+                self._spare(webhook.number)
+                problem = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+                emit("webhook_not_served", level=logging.WARNING, webhook=webhook.name, error=problem)
+                message = f"webhook {webhook.name} of tenant {webhook.tenant} is sent nothing for now: {problem}"
+                self._store.notify("Webhook cannot be served", message, f"/webhooks/{webhook.name}", "error")
+        return leased
+
+    def _spare(self, webhook: int) -> None:
         with self._lock:
-            self._spared[sending.webhook] = self._clock.boot() + LEFT_ALONE
+            self._spared[webhook] = self._clock.boot() + LEFT_ALONE
 
     def _begin(self, sending: DeliveryTurn, rules: WebhookRules, leased_at: float) -> None:
         thread = threading.Thread(
@@ -135,7 +159,7 @@ class Sender:
         try:
             self.serve(sending, rules, leased_at)
         except Exception as error:
-            self._spare(sending)
+            self._spare(sending.webhook)
             if not isinstance(error, StoreError):
                 logging.getLogger("unstuck").exception("webhook %s could not be served", sending.name)
             emit("webhook_not_served", level=logging.WARNING, webhook=sending.name, error=str(error) or repr(error))
@@ -150,15 +174,29 @@ class Sender:
         following: DeliveryTurn | None = sending
         while following is not None:
             present = following
-            outcome = self._try(present, rules)
-            if outcome is None:
+            try:
+                outcome = self._try(present, rules)
+                if outcome is None:
+                    return
+                lease_ends = leased_at + rules.timeout + SPARE
+                leased_at = self._clock.boot()
+                go_on = not self._stopping.is_set() and leased_at < until
+                settled = self._settle(present, outcome, rules, lease_ends, go_on)
+            except Exception as error:
+                if _is_away(error):
+                    raise
+                self._set_aside(present, error)
                 return
-            lease_ends = leased_at + rules.timeout + SPARE
-            leased_at = self._clock.boot()
-            go_on = not self._stopping.is_set() and leased_at < until
-            settled = self._settle(present, outcome, rules, lease_ends, go_on)
             self._tell(present, outcome, settled)
             following = settled.next
+
+    def _set_aside(self, sending: DeliveryTurn, error: Exception) -> None:
+        """This one delivery is to blame, a trigger that refuses its row say: all others go on."""
+        problem = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        emit(
+            "delivery_set_aside", level=logging.ERROR, webhook=sending.name, message=sending.message, problem=problem
+        )
+        self._store.set_delivery_aside(sending, problem)
 
     def _try(self, sending: DeliveryTurn, rules: WebhookRules) -> TryOutcome | None:
         """None: it cannot be signed here, and was given back."""
@@ -166,7 +204,7 @@ class Sender:
             place = secret_place(sending.tenant, sending.name)
             secrets = [self._sealer.open(kept, place) for kept in sending.secrets]
         except SecretNotOpened as problem:
-            self._spare(sending)
+            self._spare(sending.webhook)
             emit("webhook_secret_closed", level=logging.ERROR, webhook=sending.name, problem=str(problem))
             message = (
                 f"webhook {sending.name} of tenant {sending.tenant} cannot be signed for by a process: {problem}"
@@ -187,8 +225,10 @@ class Sender:
             try:
                 lasting, fraction = rules.timeout + SPARE, self._chance.fraction()
                 return self._store.settle_try(sending, outcome, lasting, fraction, go_on=go_on)
-            except StoreError:
+            except StoreError as error:
                 tries += 1
+                if tries >= _MOST_BUSY and not _is_away(error):
+                    raise  # somebody holds the row, or it is too slow
                 rest = min(2.0, 0.1 * 2.0**tries)
                 if self._clock.boot() + rest >= lease_ends or self._stopping.is_set():
                     raise
@@ -210,3 +250,8 @@ class Sender:
         emit("delivery_failed", **facts, outcome="failed", tries=sending.tries + 1, problem=outcome.sentence)
         if settled.disabled is not None:
             emit("webhook_disabled", level=logging.WARNING, webhook=sending.name, why=settled.disabled)
+
+
+def _is_away(error: Exception) -> bool:
+    """Whether no delivery is to blame for it."""
+    return isinstance(error, StoreError) and (not isinstance(error, StoreBusy) or isinstance(error, StoreLocked))

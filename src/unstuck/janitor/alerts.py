@@ -79,7 +79,7 @@ class AlertsDuty:
             if turn is None:
                 return 0
             place, moved, problem = self._look(turn, numbers, budget)
-            self._store.end_alert_turn(rule, place, problem)
+            self._store.end_alert_turn(turn, place, problem)
             return moved
         except Exception as error:
             if isinstance(error, StoreError):
@@ -126,7 +126,7 @@ class AlertsDuty:
         if turn is None:
             return
         try:
-            self._store.end_alert_turn(rule, "", f"{type(error).__name__}: {error}")
+            self._store.end_alert_turn(turn, "", f"{type(error).__name__}: {error}")
         except Exception as again:
             emit("alert_rule_failed", level=logging.WARNING, rule=rule, error=repr(again))
 

@@ -2,7 +2,8 @@
 
 While there are webhooks it looks every second, and where there are none once in a sweep: one read of an index.
 Reading the feed gives events their places, as any reader does. An event that cannot be copied, whatever the reason,
-is passed by alone, and a notification says so. What sends the deliveries sleeps until it is told here that there are
+is passed by alone, and a notification says so; a webhook whose own row cannot be written is left alone for a minute.
+What sends the deliveries sleeps until it is told here that there are
 some.
 """
 
@@ -21,6 +22,8 @@ from unstuck.telemetry import emit
 _LOOK_EVERY = 1.0
 #: Another reader gives places at this moment: so often it is let finish.
 _MOST_PASSES = 20
+#: Seconds.
+_LEFT_ALONE = 60.0
 
 
 class WebhooksDuty(SweepDuty):
@@ -39,6 +42,8 @@ class WebhooksDuty(SweepDuty):
         self._bodies = bodies
         self._wake = wake
         self._rest = times.sweep
+        #: By number: until when nothing is copied for it.
+        self._spared: dict[int, float] = {}
 
     @property
     def every(self) -> float:
@@ -50,7 +55,8 @@ class WebhooksDuty(SweepDuty):
             return 0
         self._rest = min(self._times.sweep, _LOOK_EVERY)
         self._sequence(budget)
-        made = self._copy(budget) if self._store.copying() else 0
+        self._spared = {number: until for number, until in self._spared.items() if until > now}
+        made = self._copy(now, budget) if self._store.copying() else 0
         if self._store.next_webhook() is not None:
             self._wake()
         return made
@@ -60,13 +66,13 @@ class WebhooksDuty(SweepDuty):
             if self._store.sequence(self._times.feed_retention) <= 0 or budget.is_over():
                 return
 
-    def _copy(self, budget: Budget) -> int:
+    def _copy(self, now: float, budget: Budget) -> int:
         body, made, asked = self._bodies(), 0, 0
 
         def copy(most: int) -> Copied:
             nonlocal asked
             asked = most
-            return self._store.copy_events(body, most)
+            return self._store.copy_events(body, most, list(self._spared))
 
         while True:
             try:
@@ -76,13 +82,40 @@ class WebhooksDuty(SweepDuty):
             except Exception as problem:
                 if asked > 1:
                     return made  # fewer the next time
-                copied = self._pass_by(problem)
+                copied = self._pass_by(problem, body, now)
             made += copied.made
             if not copied.has_more or budget.is_over():
                 return made
 
-    def _pass_by(self, problem: Exception) -> Copied:
-        said = " ".join(f"{type(problem).__name__}: {problem}".split())[:300]
+    def _pass_by(self, problem: Exception, body: MakeBody, now: float) -> Copied:
+        """The one event at this place; where not even that can be written, it is one of the webhooks there."""
+        said = _said(problem)
+        try:
+            self._store.pass_event(said, list(self._spared))
+        except StoreError:
+            raise
+        except Exception:
+            return self._leave_alone(body, now)
         emit("event_not_copied", level=logging.ERROR, problem=said)
-        self._store.pass_event(said)
         return Copied(1, 0, has_more=True)
+
+    def _leave_alone(self, body: MakeBody, now: float) -> Copied:
+        made = 0
+        for webhook in self._store.webhooks_behind(list(self._spared)):
+            try:
+                made += self._store.copy_events(body, 1, only=webhook.number).made
+            except StoreError:
+                raise
+            except Exception as problem:
+                self._spared[webhook.number] = now + _LEFT_ALONE
+                emit("webhook_not_copied", level=logging.ERROR, webhook=webhook.name, problem=_said(problem))
+                message = (
+                    f"nothing is copied out of the feed for webhook {webhook.name} of tenant {webhook.tenant} for "
+                    f"now: {_said(problem)}"
+                )
+                self._store.notify("Webhook cannot be served", message, f"/webhooks/{webhook.name}", "error")
+        return Copied(1, made, has_more=True)
+
+
+def _said(problem: Exception) -> str:
+    return " ".join(f"{type(problem).__name__}: {problem}".split())[:300]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, Final, Literal
 
@@ -76,6 +76,16 @@ class EndedJob:
     error: str | None = None
     result: Any = None
     result_left_out: str | None = None
+
+    def to_json(self) -> str:
+        said = {each.name: getattr(self, each.name) for each in fields(self)}
+        return json.dumps({**said, "ended_at": self.ended_at.isoformat()}, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> EndedJob:
+        """ValueError, TypeError or KeyError for what is none, because its row was damaged."""
+        said = json.loads(text)
+        return cls(**{**said, "ended_at": datetime.fromisoformat(said["ended_at"])})
 
 
 def kinds_of(follows: Iterable[Follows]) -> tuple[str, ...]:

@@ -4,8 +4,9 @@ each answer. Pure.
 Theory of operation. A message is signed as Standard Webhooks says: HMAC-SHA256 over "id.timestamp.body", by every
 secret that holds. Its id and body are the same at each try, and its timestamp is that of the try. An answer of 2xx
 takes it; 410 disables the webhook at once; everything else, no answer too, is tried again: after 5 seconds, then four
-times as long each time, up to 12 hours. A message that fails delays only those that are about the same thing; a
-receiver that takes nothing at all rests as a whole, and is disabled when it has taken nothing for four days.
+times as long each time, up to 12 hours; later, if 429 or 503 asks for it (Retry-After), but not beyond that. A
+message that fails delays only those that are about the same thing; a receiver that takes nothing at all rests as a
+whole, and is disabled when it has taken nothing for four days.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import hmac
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import Any, Final
 
@@ -37,6 +39,10 @@ MOST_ATTEMPTS: Final = 50
 #: Characters of what a receiver answered that are kept, for its owner to see.
 EXCERPT: Final = 1024
 LONGEST_ERROR: Final = 500
+#: Too Many Requests, Service Unavailable: with these a receiver may say for how long.
+ASKS_FOR_TIME: Final = frozenset({429, 503})
+#: Of the seconds that it asks for; more are more than the longest rest anyway.
+_MOST_DIGITS: Final = 9
 MOST_KINDS: Final = 100
 
 
@@ -72,6 +78,10 @@ class WebhookRules:
         """After so many failures in a row. `fraction`: from 0 to 1, by chance."""
         grown = self.first_retry * GROWTH ** min(max(0, failures - 1), 20)
         return timedelta(seconds=min(self.longest_retry, grown) * (1.0 + JITTER * fraction))
+
+    def asked_rest(self, seconds: float | None) -> timedelta:
+        """What a receiver asked for, no longer than the longest rest: it could ask for never."""
+        return timedelta(seconds=min(self.longest_retry, max(0.0, seconds or 0.0)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,12 +187,13 @@ def signed_headers(message: str, timestamp: int, body: bytes, secrets: Sequence[
 class TryOutcome:
     """What came of one try. `status`: what the receiver answered; None: nothing, for the reason in `error`.
     `excerpt`: the beginning of its answer. `took_ms`: None where nobody was reached: how long that took would tell
-    what is open there."""
+    what is open there. `retry_after`: so many seconds the receiver asked for, with 429 or 503."""
 
     status: int | None = None
     error: str | None = None
     excerpt: str = ""
     took_ms: int | None = None
+    retry_after: float | None = None
 
     @property
     def is_taken(self) -> bool:
@@ -195,6 +206,22 @@ class TryOutcome:
     @property
     def sentence(self) -> str:
         return self.error or f"it answered {self.status}"
+
+
+def retry_after_of(status: int, said: str | None, now: datetime) -> float | None:
+    """What the header Retry-After of an answer asks for: seconds, or an instant. None: nothing, or nothing readable;
+    it is asked with 429 and 503 alone."""
+    if status not in ASKS_FOR_TIME or not said:
+        return None
+    text = said.strip()
+    if text.isascii() and text.isdigit():
+        return float(text[:_MOST_DIGITS])
+    try:
+        at = parsedate_to_datetime(text)
+    except (ValueError, TypeError, OverflowError):
+        return None
+    ahead = ((at if at.tzinfo else at.replace(tzinfo=UTC)) - now).total_seconds()
+    return max(0.0, ahead)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,16 +258,18 @@ def judge(
     assert after.failing_since is not None
     assert after.tried_since is not None
     give_up = timedelta(seconds=rules.give_up_after)
-    next_at = now + rules.rest(after.tries, fraction)
+    asked = now + rules.asked_rest(outcome.retry_after)
+    next_at = max(now + rules.rest(after.tries, fraction), asked)
     if outcome.is_gone:
         return TryVerdict(DeliveryState.WAITING, after, next_at, disabled="the receiver answered 410: it is gone")
     if after.failures >= PATIENCE and now - after.failing_since >= give_up:
         days = f"{rules.give_up_after / 86400:g} days"
         why = f"it took nothing for {days}, {after.failures} tries in a row: {outcome.sentence}"
         return TryVerdict(DeliveryState.WAITING, after, next_at, disabled=why)
-    rest_until = None
+    # Who asks for time asks for all of it: what else waits is not sent meanwhile either.
+    rest_until = asked if asked > now else None
     if after.failures >= PATIENCE:
-        rest_until = now + rules.rest(after.failures - PATIENCE + 1, fraction)
+        rest_until = max(now + rules.rest(after.failures - PATIENCE + 1, fraction), asked)
     if now - after.tried_since >= give_up:
         return TryVerdict(DeliveryState.FAILED, after, rest_until=rest_until)
     return TryVerdict(DeliveryState.WAITING, after, next_at, rest_until)

@@ -6,7 +6,6 @@ how far it came, and the next turn, whoever has it, goes on there. Nothing is lo
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
@@ -368,13 +367,13 @@ def _with_reason(look: ConditionLook, first: Waiting, made: AlertFinding) -> Ale
 def _resting(rule: str, state: JobState) -> Callable[[ConditionLook], RuleFindings]:
     def look_at(look: ConditionLook) -> RuleFindings:
         found: list[AlertFinding] = []
-        after: tuple[str, str] = tuple(json.loads(look.place)) if look.place else ("", "")
-        while (rest := look.store.resting_for(look.number, after, look.most)) is not None:
-            after = (rest.tenant, rest.state)
-            if rest.state == state and rest.jobs:
+        after = look.place
+        while (rest := look.store.resting_for(state, look.number, after, look.most)) is not None:
+            after = rest.tenant
+            if rest.jobs:
                 found.append(_rests(rule, rest.tenant, state, rest.jobs, rest, look))
             if look.is_over():
-                return RuleFindings(found, json.dumps(after))
+                return RuleFindings(found, after)
         return RuleFindings(found)
 
     return look_at

@@ -228,6 +228,15 @@ def secrets(caller: Caller) -> Iterator[CheckView]:
         yield answered("secrets", False, detail, fatal=False)
 
 
+def ends(caller: Caller, now: datetime) -> Iterator[CheckView]:
+    """Of the platform: jobs of those who follow ends that a full queue refused so far."""
+    found = caller.store.waiting_ends(LOOK) if caller.own is None else []
+    if found:
+        first = min(found, key=lambda each: each.since_at)
+        what = f"first {first.follower} after job {first.job}, {age(first.since_at, now)}: {_line(first.reason)}"
+        yield answered("ends", False, f"{_many(len(found))} not followed yet, {what}", fatal=False)
+
+
 def webhooks(caller: Caller, now: datetime) -> Iterator[CheckView]:
     """Those that were disabled because they took nothing, and those that fail; and how far behind the feed they
     are."""

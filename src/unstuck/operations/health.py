@@ -61,6 +61,7 @@ def _asked(caller: Caller, need_workers: bool, worker: str | None) -> Iterator[C
     yield checks.queue(caller, has_room, now)
     yield from checks.targets(caller, now)
     yield from checks.schedules(caller, now)
+    yield from checks.ends(caller, now)
     yield from checks.webhooks(caller, now)
     yield from checks.secrets(caller)
     yield from checks.quarantine(caller, now)

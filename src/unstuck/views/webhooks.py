@@ -97,7 +97,8 @@ class DeliveryAttemptView(View, frozen=True, kw_only=True):
 class DeliveryView(View, frozen=True, kw_only=True):
     """An event on its way to a webhook. `message`: the id under which it is sent at each try. `happened_at`: when the
     event did; `at`: when it was copied out of the feed. `next_at`: when it is tried next; null: it has ended, or
-    waits behind an earlier one about the same job."""
+    waits behind an earlier one about the same job, or its webhook is paused or disabled. `rest_until_at`: until then
+    nothing at all is sent to its webhook, which took nothing."""
 
     number: int
     webhook: str
@@ -110,6 +111,7 @@ class DeliveryView(View, frozen=True, kw_only=True):
     happened_at: datetime
     at: datetime
     next_at: datetime | None
+    rest_until_at: datetime | None
     ended_at: datetime | None
     last_status: int | None
     last_error: str | None
@@ -186,6 +188,7 @@ def _delivery(record: DeliveryRecord) -> dict[str, Any]:
         "happened_at": record.happened_at,
         "at": record.at,
         "next_at": record.next_at,
+        "rest_until_at": record.rest_until,
         "ended_at": record.ended_at,
         "last_status": record.last_status,
         "last_error": record.last_error,

@@ -5,11 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from itertools import islice
 
 from unstuck.intake.hooks import opened_secrets
+from unstuck.intake.secrets import all_secrets
 from unstuck.model.errors import InvalidSettings, SecretNotOpened
 from unstuck.model.wording import age, count
 from unstuck.operations.examinations.exam import DoctorCheck, Exam, finding
+from unstuck.sealing import key_of
 from unstuck.signing import SigningKey
 from unstuck.views.doctor import FindingView, Severity
 
@@ -99,6 +102,40 @@ def hook_secrets(exam: Exam) -> Iterator[FindingView]:
             )
 
 
+def sealed_secrets(exam: Exam) -> Iterator[FindingView]:
+    """Of hooks and webhooks, that need another key than the one that seals; of webhooks, also what is not sealed at
+    all, or cannot be opened here."""
+    try:
+        sealer = exam.caller.sealer()
+    except InvalidSettings:
+        return  # told about the hooks'
+    older: dict[str | None, list[str]] = {}
+    for kept in islice(all_secrets(exam.caller.store), MOST_KEYS):
+        whose = f"{kept.owner} {kept.name}"
+        try:
+            sealer.open(kept.stored, kept.place)
+        except SecretNotOpened as error:
+            if kept.owner == "webhook":
+                harm = "nothing is sent to it by a process without this key"
+                remedy = "give every worker and server the same sealing_keys, or: unstuck webhooks rotate NAME"
+                yield finding("sealed_secrets", "error", whose, str(error), harm, remedy)
+            continue
+        if not sealer.is_newest(kept.stored) or (not sealer and kept.owner == "webhook"):
+            older.setdefault(key_of(kept.stored), []).append(whose)
+    for key, those in older.items():
+        yield _older(key, those, has_key=bool(sealer))
+
+
+def _older(key: str | None, those: Sequence[str], *, has_key: bool) -> FindingView:
+    some, first = count(len(those), "secret"), those[0]
+    if key is not None:
+        what, harm = f"{some} sealed by key {key}, not by the first", "that key cannot be taken away"
+        return finding("sealed_secrets", "note", first, what, harm, "unstuck db reseal")
+    what, harm = f"{some} in clear text", "whoever reads the database, or a backup of it, can sign deliveries"
+    remedy = "unstuck db reseal" if has_key else "set sealing_keys (docs/hooks.md), then: unstuck db reseal"
+    return finding("sealed_secrets", "warning", first, what, harm, remedy)
+
+
 def _has_heir(key: SigningKey, keys: Sequence[SigningKey]) -> bool:
     """Another that signs for the same, beyond its end."""
     assert key.end is not None
@@ -128,4 +165,5 @@ CHECKS = (
     DoctorCheck("api_keys", "API keys that end soon", api_keys),
     DoctorCheck("signing_keys", "signing keys of this process that end soon", signing_keys, needs_schema=False),
     DoctorCheck("hook_secrets", "secrets of hooks that are not sealed, or cannot be opened here", hook_secrets),
+    DoctorCheck("sealed_secrets", "secrets that need an older sealing key, and those of webhooks", sealed_secrets),
 )

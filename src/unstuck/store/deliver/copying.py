@@ -28,7 +28,7 @@ from unstuck.store.deliver import webhooks
 from unstuck.store.guard import audit
 from unstuck.store.life.changes import MAX_MESSAGE
 from unstuck.store.port import FeedEvent, FeedFilter
-from unstuck.store.port.webhooks import Copied, MakeBody
+from unstuck.store.port.webhooks import Copied, MakeBody, WebhookName
 from unstuck.store.read import feed
 from unstuck.store.rows import microseconds, packed
 
@@ -46,8 +46,8 @@ def behind(t: Transaction) -> int | None:
     return None if not row["webhooks"] else max(0, int(feed.reach_of(t)["position"]) - int(row["position"]))
 
 
-def copy(t: Transaction, body: MakeBody, limit: int) -> Copied:
-    places, has_more = _places(t)
+def copy(t: Transaction, body: MakeBody, limit: int, spared: Sequence[int] = (), only: int | None = None) -> Copied:
+    places, has_more = _places(t, spared, only)
     passed = made = 0
     if limit == 1:  # one that failed is looked for: alone, it shows which
         has_more |= len(places) > 1
@@ -61,9 +61,16 @@ def copy(t: Transaction, body: MakeBody, limit: int) -> Copied:
     return Copied(passed, made, has_more and passed > 0)
 
 
-def pass_one(t: Transaction, problem: str) -> None:
+def names_behind(t: Transaction, spared: Sequence[int]) -> list[WebhookName]:
+    reach = feed.reach_of(t)
+    return webhooks.names_of(
+        t.all("behind_webhooks", position=reach["position"], spared=list(spared), most=MOST_WEBHOOKS)
+    )
+
+
+def pass_one(t: Transaction, problem: str, spared: Sequence[int] = ()) -> None:
     """The first place that cannot be copied: it is the same for all that stand there."""
-    places, _ = _places(t)
+    places, _ = _places(t, spared)
     for place, group in list(places.items())[:1]:
         events, through = feed.events_behind(t, place, 1)
         t.run("move_webhooks", webhooks=[row["id"] for row in group], position=through)
@@ -72,10 +79,11 @@ def pass_one(t: Transaction, problem: str) -> None:
         audit.notify(t, NOT_COPIED, clean_text(said, MAX_MESSAGE), LINK, "warning", EVERY)
 
 
-def _places(t: Transaction) -> tuple[dict[int, list[Row]], bool]:
+def _places(t: Transaction, spared: Sequence[int] = (), only: int | None = None) -> tuple[dict[int, list[Row]], bool]:
     """The webhooks that are behind, by where they stand; those with too much to send yet stay there."""
     reach, most = feed.reach_of(t), webhooks.rules(t).most_waiting
-    rows = t.all("lock_copied_webhooks", position=reach["position"], ceiling=most, most=MOST_WEBHOOKS)
+    asked = {"position": reach["position"], "ceiling": most, "most": MOST_WEBHOOKS}
+    rows = t.all("lock_copied_webhooks", **asked, spared=list(spared), only=only)
     found: dict[int, list[Row]] = defaultdict(list)
     for row in rows:
         if row["waiting"] < most:

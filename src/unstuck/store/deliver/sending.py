@@ -28,12 +28,16 @@ from unstuck.model.webhooks import (
 from unstuck.store.database import Row, Transaction
 from unstuck.store.deliver import webhooks
 from unstuck.store.guard import audit
-from unstuck.store.port.webhooks import ENGINE, DeliveryTurn, SettledTry
+from unstuck.store.port.webhooks import ENGINE, DeliveryTurn, SettledTry, WebhookName
 from unstuck.store.rows import instant, instant_or_none, microseconds, span
 
 DISABLED = "Webhook disabled"
 GIVEN_UP = "A webhook's delivery was given up"
-#: Seconds: all that is due there is held by somebody.
+ASIDE = "A webhook's delivery is set aside"
+#: Seconds until what is set aside is tried again: as long as it has been, and no less and no more than this.
+SOONEST = 60.0
+LATEST = 6 * 3600.0
+#: Seconds: all that is due there is held by somebody, or set aside.
 _HELD_REST = 1.0
 
 
@@ -43,10 +47,16 @@ def next_in(t: Transaction) -> float | None:
     return None if row["due_at"] is None else max(0, row["due_at"] - row["now"]) / 1_000_000
 
 
-def lease(t: Transaction, name: str, lasting: float, most: int, spared: Sequence[int]) -> list[DeliveryTurn]:
-    rows = t.all("lease_webhooks", lease=name, lasting=span(lasting), most=most, spared=list(spared))
+def lease(
+    t: Transaction, name: str, lasting: float, most: int, spared: Sequence[int], only: int | None
+) -> list[DeliveryTurn]:
+    rows = t.all("lease_webhooks", lease=name, lasting=span(lasting), most=most, spared=list(spared), only=only)
     found = [_next(t, row["id"], name) for row in sorted(rows, key=lambda row: int(row["id"]))]
     return [sending for sending in found if sending is not None]
+
+
+def leasable(t: Transaction, most: int, spared: Sequence[int]) -> list[WebhookName]:
+    return webhooks.names_of(t.all("leasable_webhooks", most=most, spared=list(spared)))
 
 
 def _next(t: Transaction, webhook: int, lease: str) -> DeliveryTurn | None:
@@ -75,6 +85,7 @@ def _next(t: Transaction, webhook: int, lease: str) -> DeliveryTurn | None:
         kind=due["kind"],
         body=due["body"],
         tries=due["tries"],
+        is_aside=bool(due["is_aside"]),
     )
 
 
@@ -99,6 +110,8 @@ def settle(
     verdict = None
     if delivery is not None:  # else it was forgotten meanwhile
         verdict = _settle(t, row, delivery, outcome, lasting, fraction)
+    if sending.is_aside:
+        t.run("drop_delivery_aside", delivery=sending.delivery)
     following = _next(t, sending.webhook, sending.lease) if go_on else None
     if not go_on:
         t.run("release_webhook", webhook=sending.webhook, lease=sending.lease)
@@ -171,6 +184,24 @@ def _tell(t: Transaction, row: Row, delivery: Row, verdict: TryVerdict, outcome:
         audit.notify(t, GIVEN_UP, message, f"/webhooks/{name}", "warning", tenant)
 
 
+def set_aside(t: Transaction, sending: DeliveryTurn, problem: str) -> None:
+    """What is wrong with this one alone keeps back nothing but what is about the same; it is tried again. The webhook
+    is given back for the next."""
+    if t.one("lock_leased_webhook", webhook=sending.webhook, lease=sending.lease) is None:
+        return  # another has it by now, and finds out for itself
+    said = clean_text(problem, LONGEST_ERROR)
+    again = {"soonest": span(SOONEST), "latest": span(LATEST)}
+    t.run("set_delivery_aside", delivery=sending.delivery, error=said, **again)
+    whose = given("--tenant", sending.tenant)
+    message = (
+        f"webhook {sending.name} of tenant {sending.tenant}: what came of {sending.kind} cannot be written; it is "
+        f"set aside, and sent again now and then: {said}: "
+        f"{about('unstuck deliveries show', str(sending.delivery), whose)}"
+    )
+    t.apart(lambda: audit.notify(t, ASIDE, message, f"/webhooks/{sending.name}", "error", sending.tenant))
+    t.run("release_webhook", webhook=sending.webhook, lease=sending.lease)
+
+
 def release(t: Transaction, sending: DeliveryTurn, rest: float) -> None:
     t.run("release_webhook", webhook=sending.webhook, lease=sending.lease)
     if rest > 0:
@@ -183,6 +214,7 @@ def forget(t: Transaction, retention: float, batch: int, past: int) -> int:
     rows = t.all("ownerless_deliveries", batch=batch, past=past)
     if not rows:
         t.run("forget_webhooks")
+        t.run("forget_deliveries_aside", batch=batch)
         rows = t.all("forgettable_deliveries", retention=span(retention), batch=batch, past=past)
     if not rows:
         return 0

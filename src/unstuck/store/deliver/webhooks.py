@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -34,6 +35,7 @@ from unstuck.store.port.webhooks import (
     DeliveryRecord,
     NewWebhook,
     Replayed,
+    WebhookName,
     WebhookRecord,
 )
 from unstuck.store.read import feed
@@ -225,6 +227,10 @@ def _told(url: str, wanted: WebhookFilter) -> dict[str, Any]:
     return {"host": url.split("/")[2] if url.count("/") > 1 else url, "wanted": wanted.to_json()}
 
 
+def names_of(rows: Sequence[Row]) -> list[WebhookName]:
+    return [WebhookName(row["id"], row["tenant"], row["name"]) for row in rows]
+
+
 def filter_of(row: Row) -> WebhookFilter:
     """Of a row that was damaged: nothing is called so."""
     try:
@@ -269,6 +275,8 @@ def _ahead(at: int | None, now: int) -> datetime | None:
 
 
 def delivery_of(row: Row) -> DeliveryRecord:
+    is_due = row["due_at"] is not None and row["webhook_state"] == WebhookState.ACTIVE
+    next_at = max(row["due_at"], row["rest_until"], row["again_at"] or 0) if is_due else None
     return DeliveryRecord(
         number=row["id"],
         webhook=row["webhook"],
@@ -281,10 +289,11 @@ def delivery_of(row: Row) -> DeliveryRecord:
         state=DeliveryState(row["state"]),
         happened_at=instant(row["happened_at"]),
         at=instant(row["at"]),
-        next_at=instant_or_none(row["due_at"]),
+        next_at=instant_or_none(next_at),
         tries=row["tries"],
         ended_at=instant_or_none(row["ended_at"]),
         last_status=row["last_status"],
-        last_error=row["last_error"],
+        last_error=row["last_error"] if row["aside"] is None else f"set aside: {row['aside']}",
         attempts=attempts_of(row["attempts"]),
+        rest_until=_ahead(row["rest_until"], row["now"]) if is_due else None,
     )

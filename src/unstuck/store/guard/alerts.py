@@ -58,12 +58,13 @@ def take_turn(t: Transaction, rule: str, by: str, every: float) -> AlertTurn | N
         return None
     rows = t.all("open_causes", rule=rule, most=_MOST_OPEN)
     told = {row["cause"]: (row["subject"], instant(row["told_at"])) for row in rows}
-    return AlertTurn(rule, instant(taken["now"]), instant(taken["began_at"]), taken["place"] or "", told)
+    return AlertTurn(rule, instant(taken["now"]), instant(taken["began_at"]), taken["place"] or "", told, taken["by"])
 
 
-def end_turn(t: Transaction, rule: str, place: str, error: str | None) -> None:
+def end_turn(t: Transaction, turn: AlertTurn, place: str, error: str | None) -> bool:
     told = None if error is None else clean_text(error, MAX_MESSAGE)
-    t.run("end_alert_turn", rule=rule, place=place or None, error=told)
+    whose = {"rule": turn.rule, "turn_at": microseconds(turn.now), "by": turn.by}
+    return t.run("end_alert_turn", **whose, place=place or None, error=told) == 1
 
 
 # --- what was found -----------------------------------------------------------------------------------------------

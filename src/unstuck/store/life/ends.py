@@ -4,7 +4,7 @@ Theory of operation. Whoever ends a job writes nothing for this: where nothing f
 tells every end once, in one order, after it is durable. One reader at a time goes through it, as long as its hold
 lasts; its place is one row. What it makes of an end is a row under the key of (job, run, follower), written in one
 transaction with the job. Only then the place moves on. So whoever dies leaves its page to the next, which finds there
-what was made already.
+what was made already. What a full queue refuses is put off: its row stands there with the end, and when to try again.
 """
 
 from __future__ import annotations
@@ -19,15 +19,19 @@ from unstuck.model.errors import StaleCursor
 from unstuck.model.job import WorkflowRecord
 from unstuck.model.payload import clean_text
 from unstuck.store.database import Database, Row, Transaction
+from unstuck.store.guard.isolation import IMPATIENCE
 from unstuck.store.life import submit
 from unstuck.store.life.changes import MAX_MESSAGE
 from unstuck.store.order.name_ids import Numbers
-from unstuck.store.port import EVERY, EndFacts, EndsPage, FeedFilter, FollowedEnd, Follower
+from unstuck.store.port import EVERY, EndFacts, EndsPage, FeedFilter, FollowedEnd, Follower, LateEnd
 from unstuck.store.read import feed
 from unstuck.store.rows import microseconds, packed, span
 from unstuck.telemetry import emit
 
 _UNREADABLE = (ValueError, TypeError, KeyError)
+#: Seconds until what was put off is tried again: as long as it has waited, and no less and no more than this.
+SOONEST = 15.0
+LATEST = 600.0
 
 
 # --- who follows --------------------------------------------------------------------------------------------------
@@ -56,7 +60,6 @@ def _register(t: Transaction, place: tuple[str, str, str], wanted: tuple[str, st
         t.run("drop_follower", **named)
         return True
     t.run("set_follower", **named, app=wanted[0], body=wanted[1])
-    begin(t)
     return True
 
 
@@ -64,6 +67,13 @@ def begin(t: Transaction) -> None:
     """What ends from now on is followed, unless somebody follows already. Where nobody read the feed for a while, its
     end lies behind: hence the time."""
     t.run("begin_reading_ends", cursor=feed.bounds(t).newest)
+
+
+def stop(t: Transaction) -> None:
+    """If nobody follows, seen behind the lock of the row, which whoever follows takes once that can be seen. Where
+    somebody has it, the next turn will do."""
+    if t.one("lock_ends") is not None and not followers(t):
+        t.run("stop_reading_ends")
 
 
 def followers(t: Transaction) -> list[Follower]:
@@ -96,7 +106,7 @@ def read(
     feed.sequence(database, kept)
     row = database.read(lambda t: t.one("reading_ends"))
     if row is None:
-        database.write(begin)
+        database.write(begin, patience=IMPATIENCE)
         return None
     if row["held_until"] > row["now"] and row["holder"] != holder:
         return None
@@ -108,7 +118,8 @@ def read(
         return None
     if page.cursor == row["cursor"]:
         return None
-    if not database.write(lambda t: t.run("hold_ends", holder=holder, hold=span(hold), cursor=row["cursor"])):
+    place = {"holder": holder, "hold": span(hold), "cursor": row["cursor"]}
+    if not database.write(lambda t: t.run("hold_ends", **place), patience=IMPATIENCE):
         return None
     events = tuple(event for event in page.events if microseconds(event.at) >= row["since"])
     return EndsPage(events, row["cursor"], page.cursor, page.is_last)
@@ -122,7 +133,7 @@ def _go_on(database: Database, holder: str, hold: float, cursor: str, to: str) -
         if t.run("hold_ends", holder=holder, hold=span(hold), cursor=cursor):
             t.run("move_ends", holder=holder, after=cursor, cursor=to)
 
-    database.write(work)
+    database.write(work, patience=IMPATIENCE)
 
 
 def facts(t: Transaction, ends: Sequence[tuple[str, int]], most: int) -> list[EndFacts]:
@@ -145,7 +156,25 @@ def follow(t: Transaction, followed: Sequence[FollowedEnd], numbers: Numbers | N
 
 
 def _note(t: Transaction, each: FollowedEnd) -> bool:
-    reason = None if each.reason is None else clean_text(each.reason, MAX_MESSAGE)
-    made = None if each.made is None else each.made.id
-    known = {"job": each.job, "run": each.run, "follower": each.follower}
-    return t.run("follow_end", **known, made=made, reason=reason) == 1
+    facts: dict[str, Any] = {
+        "job": each.job,
+        "run": each.run,
+        "follower": each.follower,
+        "made": None if each.made is None else each.made.id,
+        "reason": None if each.reason is None else clean_text(each.reason, MAX_MESSAGE),
+    }
+    if each.is_late:
+        return t.run("follow_late_end", **facts) == 1
+    ended, again = (None, None) if each.again is None else (each.ended, span(each.again))
+    kept = None if ended is None else ended.to_json()
+    return t.run("follow_end", **facts, ended=kept, again=again) == 1
+
+
+def take_late(t: Transaction, most: int) -> list[LateEnd]:
+    rows = t.all("take_late_ends", most=most, least=span(SOONEST), longest=span(LATEST))
+    return [_late(row) for row in sorted(rows, key=lambda row: (int(row["at"]), row["job"], row["hook"]))]
+
+
+def _late(row: Row) -> LateEnd:
+    waited = (row["now"] - row["at"]) / 1_000_000
+    return LateEnd(row["job"], row["run"], row["hook"], row["ended"] or "", waited)

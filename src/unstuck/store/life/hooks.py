@@ -92,6 +92,16 @@ def rotate(t: Transaction, number: int, stored: str, overlap: float, by: str) ->
     return _locked(t, number)
 
 
+def reseal(t: Transaction, number: int, was: str, stored: str) -> bool:
+    """False: that one is not there any more."""
+    row = t.one("lock_hook", number=number)
+    found = () if row is None else record_of(row).secrets
+    if was not in {secret.stored for secret in found}:
+        return False
+    after = [secret._replace(stored=stored) if secret.stored == was else secret for secret in found]
+    return t.run("reseal_hook", number=number, **_secrets(after)) == 1
+
+
 def _change(t: Transaction, record: HookRecord, spec: HookSpec, secrets: Sequence[StoredSecret], by: str) -> None:
     facts = {"number": record.number, "workflow": spec.workflow, "body": spec.to_json(), **_secrets(secrets)}
     t.run("change_hook", **facts, by=clean_text(by, MAX_NAME))

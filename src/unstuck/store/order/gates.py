@@ -27,6 +27,7 @@ from unstuck.model.news import NewsKind
 from unstuck.model.payload import clean_text
 from unstuck.model.policy import Policy
 from unstuck.store.database import Database, Row, Transaction
+from unstuck.store.guard.isolation import PATIENCE
 from unstuck.store.life import ends, news
 from unstuck.store.life.changes import MAX_MESSAGE
 from unstuck.store.order import targets
@@ -301,8 +302,24 @@ def register_workflows(
         serves = packed(served | {name: each for name, each in said.items() if each is not None})
         version = version_of(workflows)
         database.write(lambda t: t.run("set_serves", worker=worker, serves=serves, code_version=version))
+    held |= _begun(database, [w.name for w in workflows if w.follows is not None])
     _, unkept = keep_code_limits(database)
     return held | (unkept & {w.name for w in workflows})
+
+
+def _begun(database: Database, followers: Sequence[str]) -> frozenset[str]:
+    """Behind the worker's own row: once it can be seen that they follow, nobody ends the reading of the feed any
+    more, and what was ended before begins here. Those that could not be sure of it."""
+    if not followers:
+        return frozenset()
+    try:
+        database.write(ends.begin, patience=PATIENCE)
+    except (StoreUnavailable, OutcomeUnknown, SchemaMismatch):
+        raise
+    except Exception as error:
+        emit("not_registered", level=logging.WARNING, workflow=followers[0], error=str(error))
+        return frozenset(followers)
+    return frozenset()
 
 
 def _check_room(database: Database, tenant: str, more: int) -> None:

@@ -33,7 +33,7 @@ from unstuck.store.port.condition import (
     TableStand,
 )
 from unstuck.store.port.dead_letters import DeadLetter, DeadLettersPort, LetterFilter, LetterTerms, NewLetter
-from unstuck.store.port.ends import EndFacts, EndsPage, EndsPort, FollowedEnd, Follower
+from unstuck.store.port.ends import EndFacts, EndsPage, EndsPort, FollowedEnd, Follower, LateEnd, WaitingEnd
 from unstuck.store.port.flow import FlowPort, Published
 from unstuck.store.port.guard import GuardPort, Quarantined, QuarantineDuty
 from unstuck.store.port.hooks import (
@@ -90,6 +90,7 @@ from unstuck.store.port.read import (
 )
 from unstuck.store.port.remote import ControlNews, Grant, OffersPort, RemotePort, Wanted
 from unstuck.store.port.schedules import FiringRecord, NewFiring, Overlapped, ScheduleRecord, SchedulesPort
+from unstuck.store.port.secrets import KeptSecret, SecretOwner, SecretsPort
 from unstuck.store.port.series import SeriesPage, SeriesPer, SeriesPoint, SeriesPort
 from unstuck.store.port.signing import Revocation, SignedFacts, SignedRow, SigningPort
 from unstuck.store.port.sweeps import (
@@ -113,6 +114,7 @@ from unstuck.store.port.webhooks import (
     NewWebhook,
     Replayed,
     SettledTry,
+    WebhookName,
     WebhookRecord,
     WebhooksPort,
 )
@@ -202,7 +204,9 @@ __all__ = [
     "JobStand",
     "JobStands",
     "JobsPort",
+    "KeptSecret",
     "KeysPort",
+    "LateEnd",
     "LetterFilter",
     "LetterStand",
     "LetterTerms",
@@ -250,6 +254,8 @@ __all__ = [
     "Route",
     "ScheduleRecord",
     "SchedulesPort",
+    "SecretOwner",
+    "SecretsPort",
     "SeenAlerts",
     "SeenJob",
     "SeenKey",
@@ -278,8 +284,10 @@ __all__ = [
     "TroubleStand",
     "Verdict",
     "Waiting",
+    "WaitingEnd",
     "WaitingRoutes",
     "Wanted",
+    "WebhookName",
     "WebhookRecord",
     "WebhooksPort",
     "WorkerOrder",
@@ -310,6 +318,7 @@ class Store(
     SchedulesPort,
     WebhooksPort,
     HooksPort,
+    SecretsPort,
     EndsPort,
     ConditionPort,
     Protocol,

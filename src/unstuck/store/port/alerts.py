@@ -13,13 +13,15 @@ from unstuck.model.alerts import AlertFinding, AlertNumbers, AlertRecord, RuleSt
 @dataclass(frozen=True, slots=True)
 class AlertTurn:
     """A rule's turn, which nobody else has meanwhile. `place`: how far its round has come; empty: it begins one.
-    `open`: the causes of its open alerts, what each is about, and when its message was last told."""
+    `open`: the causes of its open alerts, what each is about, and when its message was last told. `by`: whose it
+    is."""
 
     rule: str
     now: datetime
     began_at: datetime
     place: str
     open: Mapping[str, tuple[str, datetime]]
+    by: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,6 @@ class Resting:
     """Jobs of a tenant that have rested in a state for long: how many (as far as was looked), the first of them."""
 
     tenant: str
-    state: str
     jobs: int
     job: str | None = None
     workflow: str = ""
@@ -114,8 +115,9 @@ class AlertsPort(Protocol):
         """None: somebody has had it within so many seconds, or is just taking it."""
         ...
 
-    def end_alert_turn(self, rule: str, place: str, error: str | None = None) -> None:
-        """How far the round has come (empty: to its end), or why the turn failed."""
+    def end_alert_turn(self, turn: AlertTurn, place: str, error: str | None = None) -> bool:
+        """How far the round has come (empty: to its end), or why the turn failed. False: it took so long that another
+        has the rule's turn; nothing is written."""
         ...
 
     def see_alerts(self, rule: str, findings: Sequence[AlertFinding]) -> SeenAlerts:
@@ -168,9 +170,9 @@ class AlertsPort(Protocol):
         """Of the tenants of which something got stuck within so many seconds."""
         ...
 
-    def resting_for(self, seconds: float, after: tuple[str, str] = ("", ""), looked: int = 1000) -> Resting | None:
-        """Of the next tenant and state behind `after` in which jobs rest, those that have done so for so long; of the
-        oldest `looked` jobs. None: there is no other."""
+    def resting_for(self, state: str, seconds: float, after: str = "", looked: int = 1000) -> Resting | None:
+        """Of the next tenant behind `after` with jobs at rest, those that have been in this state for so long; of the
+        oldest `looked` of it. None: there is no other tenant."""
         ...
 
     def blocked_for(self, seconds: float, after: str = "", looked: int = 100) -> LongBlocked | None:

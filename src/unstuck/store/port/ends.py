@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
-from unstuck.model.ends import Follows
+from unstuck.model.ends import EndedJob, Follows
 from unstuck.model.job import NewJob
 from unstuck.store.port.read import FeedEvent
 
@@ -47,13 +48,43 @@ class EndsPage:
 
 @dataclass(frozen=True, slots=True)
 class FollowedEnd:
-    """What is made of an end for one follower: a job, or nothing for a reason."""
+    """What is made of an end for one follower: a job, or nothing for a reason. `again`: in so many seconds it is
+    tried again, with `ended`. `is_late`: it was put off before."""
 
     job: str
     run: int
     follower: str
     made: NewJob | None = None
     reason: str | None = None
+    ended: EndedJob | None = None
+    again: float | None = None
+    is_late: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LateEnd:
+    """One that was put off, for so many seconds by now. `ended`: JSON."""
+
+    job: str
+    run: int
+    follower: str
+    ended: str
+    late: float
+
+    @property
+    def known(self) -> EndedJob:
+        """ValueError, TypeError or KeyError, if its row was damaged."""
+        return EndedJob.from_json(self.ended)
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingEnd:
+    """One that was put off: since when, and why."""
+
+    job: str
+    follower: str
+    since_at: datetime
+    reason: str
 
 
 class EndsPort(Protocol):
@@ -70,9 +101,18 @@ class EndsPort(Protocol):
         """Of these runs of jobs; those that were forgotten are left out. `most`: bytes of a result."""
         ...
 
-    def follow_ends(self, followed: Sequence[FollowedEnd]) -> int:
+    def follow_ends(self, followed: Sequence[FollowedEnd], *, is_part: bool = False) -> int:
         """Store what is made of ends, each once, in one transaction; how many were new. What a submit refuses is
-        raised, and nothing is written."""
+        raised, and nothing is written. `is_part`: of a batch that failed; it waits for locks hardly at all."""
+        ...
+
+    def late_ends(self, most: int) -> list[LateEnd]:
+        """Those that were put off and are due, the longest first; for whoever took them, until they are due again.
+        Those that somebody holds are left."""
+        ...
+
+    def waiting_ends(self, limit: int = 100) -> list[WaitingEnd]:
+        """Those that were put off, for people to see."""
         ...
 
     def ends_read(self, holder: str, page: EndsPage) -> bool:
@@ -80,7 +120,7 @@ class EndsPort(Protocol):
         ...
 
     def stop_reading_ends(self) -> None:
-        """Nobody follows any more: who does later begins with what ends then."""
+        """If nobody follows any more: who does later begins with what ends then."""
         ...
 
     def forget_followed_ends(self, retention: float, batch: int = 1000, past: int = 0) -> int: ...

@@ -72,7 +72,8 @@ class NewWebhook:
 @dataclass(frozen=True, slots=True)
 class DeliveryRecord:
     """An event for a webhook. `message`: the id under which it is sent at each try. `next_at`: when it is tried next;
-    None: it has ended, or waits behind an earlier one about the same."""
+    None: it has ended, or waits behind an earlier one about the same, or its webhook is not active. `rest_until`:
+    until then its webhook is sent nothing."""
 
     number: int
     webhook: int
@@ -91,12 +92,21 @@ class DeliveryRecord:
     last_status: int | None
     last_error: str | None
     attempts: tuple[DeliveryAttempt, ...]
+    rest_until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookName:
+    number: int
+    tenant: str
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryTurn:
     """A delivery that a sender has now, with all it needs. `secrets`: as they are kept, the newest first. `lease`:
-    for so many seconds nobody else has this webhook, from before it was asked for."""
+    for so many seconds nobody else has this webhook, from before it was asked for. `is_aside`: it was set aside
+    before."""
 
     lease: str
     webhook: int
@@ -109,6 +119,7 @@ class DeliveryTurn:
     kind: str
     body: str
     tries: int
+    is_aside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,11 +226,18 @@ class WebhooksPort(Protocol):
         no webhook."""
         ...
 
-    def copy_events(self, body: MakeBody, limit: int = 500) -> Copied:
-        """Copy what webhooks want out of the next places of the feed, once for each webhook and event."""
+    def copy_events(
+        self, body: MakeBody, limit: int = 500, spared: Sequence[int] = (), only: int | None = None
+    ) -> Copied:
+        """Copy what webhooks want out of the next places of the feed, once for each webhook and event; but for the
+        spared ones, or for one alone."""
         ...
 
-    def pass_event(self, problem: str) -> None:
+    def webhooks_behind(self, spared: Sequence[int] = ()) -> list[WebhookName]:
+        """Those for which something of the feed is to be copied, the furthest behind first."""
+        ...
+
+    def pass_event(self, problem: str, spared: Sequence[int] = ()) -> None:
         """Let the next place of the feed go, which cannot be copied, and say so."""
         ...
 
@@ -227,14 +245,25 @@ class WebhooksPort(Protocol):
         """In how many seconds something is to be sent; None: nothing waits for a time."""
         ...
 
-    def lease_webhooks(self, lease: str, lasting: float, most: int, spared: Sequence[int] = ()) -> list[DeliveryTurn]:
-        """Some that have something to send, for a sender alone; but for the spared ones."""
+    def lease_webhooks(
+        self, lease: str, lasting: float, most: int, spared: Sequence[int] = (), only: int | None = None
+    ) -> list[DeliveryTurn]:
+        """Some that have something to send, for a sender alone; but for the spared ones, or one alone."""
+        ...
+
+    def leasable_webhooks(self, most: int, spared: Sequence[int] = ()) -> list[WebhookName]:
+        """Whom a lease would take now."""
         ...
 
     def settle_try(
         self, sent: DeliveryTurn, outcome: TryOutcome, lasting: float, fraction: float, *, go_on: bool
     ) -> SettledTry:
         """What came of a try, and what follows; the lease lasts so many seconds from now on, or ends."""
+        ...
+
+    def set_delivery_aside(self, sent: DeliveryTurn, problem: str) -> None:
+        """It cannot be sent, or nothing can be written about it, although the database answers: it is tried again
+        later, and its webhook is given back for all others."""
         ...
 
     def release_webhook(self, sent: DeliveryTurn, rest: float = 0.0) -> None:

@@ -45,16 +45,16 @@ def stuck_rates(t: Transaction, seconds: float) -> list[StuckRate]:
     return found
 
 
-def resting_for(t: Transaction, seconds: float, after: tuple[str, str], looked: int) -> Resting | None:
-    place = t.one("resting_after", tenant=after[0], state=after[1])
+def resting_for(t: Transaction, state: str, seconds: float, after: str, looked: int) -> Resting | None:
+    place = t.one("resting_after", tenant=after)
     if place is None:
         return None
-    tenant, state = place["tenant"], place["state"]
+    tenant = place["tenant"]
     rows = t.all("resting_longest", tenant=tenant, state=state, span=span(seconds), looked=looked)
     if not rows:
-        return Resting(tenant, state, 0)
+        return Resting(tenant, 0)
     first = rows[0]
-    return Resting(tenant, state, len(rows), first["uid"], first["workflow"], instant(first["since_at"]))
+    return Resting(tenant, len(rows), first["uid"], first["workflow"], instant(first["since_at"]))
 
 
 def blocked_for(t: Transaction, seconds: float, after: str, looked: int) -> LongBlocked | None:

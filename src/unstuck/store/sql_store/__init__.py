@@ -20,6 +20,7 @@ from unstuck.store.sql_store.order import SqlOrder
 from unstuck.store.sql_store.read import SqlRead
 from unstuck.store.sql_store.remote import SqlRemote
 from unstuck.store.sql_store.schedules import SqlSchedules
+from unstuck.store.sql_store.secrets import SqlSecrets
 from unstuck.store.sql_store.series import SqlSeries
 from unstuck.store.sql_store.signing import SqlSigning
 from unstuck.store.sql_store.sweeps import SqlSweeps
@@ -44,6 +45,7 @@ class SqlStore(
     SqlSeries,
     SqlMetrics,
     SqlSchedules,
+    SqlSecrets,
     SqlWebhooks,
     SqlHooks,
     SqlEnds,

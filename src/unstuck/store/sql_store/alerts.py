@@ -35,8 +35,8 @@ class SqlAlerts(SqlVerbs):
     def add_alert_rules(self) -> None:
         self._database.write(lambda t: t.run("add_alert_rules", rules=list(RULES)), patience=isolation.PATIENCE)
 
-    def end_alert_turn(self, rule: str, place: str, error: str | None = None) -> None:
-        self._database.write(lambda t: alerts.end_turn(t, rule, place, error), patience=isolation.PATIENCE)
+    def end_alert_turn(self, turn: AlertTurn, place: str, error: str | None = None) -> bool:
+        return self._database.write(lambda t: alerts.end_turn(t, turn, place, error), patience=isolation.PATIENCE)
 
     def see_alerts(self, rule: str, findings: Sequence[AlertFinding]) -> SeenAlerts:
         return alerts.see(self._database, rule, findings) if findings else SeenAlerts()
@@ -84,8 +84,8 @@ class SqlAlerts(SqlVerbs):
     def stuck_rates(self, seconds: float) -> list[StuckRate]:
         return self._database.read(lambda t: conditions.stuck_rates(t, seconds))
 
-    def resting_for(self, seconds: float, after: tuple[str, str] = ("", ""), looked: int = 1000) -> Resting | None:
-        return self._database.read(lambda t: conditions.resting_for(t, seconds, after, looked))
+    def resting_for(self, state: str, seconds: float, after: str = "", looked: int = 1000) -> Resting | None:
+        return self._database.read(lambda t: conditions.resting_for(t, state, seconds, after, looked))
 
     def blocked_for(self, seconds: float, after: str = "", looked: int = 100) -> LongBlocked | None:
         return self._database.read(lambda t: conditions.blocked_for(t, seconds, after, looked))

@@ -16,6 +16,7 @@ from unstuck.store.port.webhooks import (
     NewWebhook,
     Replayed,
     SettledTry,
+    WebhookName,
     WebhookRecord,
 )
 from unstuck.store.read import lookup
@@ -86,22 +87,35 @@ class SqlWebhooks(SqlVerbs):
     def copying(self) -> int | None:
         return self._database.read(copying.behind)
 
-    def copy_events(self, body: MakeBody, limit: int = 500) -> Copied:
-        return self._database.write(lambda t: copying.copy(t, body, limit), patience=isolation.PATIENCE)
+    def copy_events(
+        self, body: MakeBody, limit: int = 500, spared: Sequence[int] = (), only: int | None = None
+    ) -> Copied:
+        return self._database.write(lambda t: copying.copy(t, body, limit, spared, only), patience=isolation.PATIENCE)
 
-    def pass_event(self, problem: str) -> None:
-        self._database.write(lambda t: copying.pass_one(t, problem))
+    def webhooks_behind(self, spared: Sequence[int] = ()) -> list[WebhookName]:
+        return self._database.read(lambda t: copying.names_behind(t, spared))
+
+    def pass_event(self, problem: str, spared: Sequence[int] = ()) -> None:
+        self._database.write(lambda t: copying.pass_one(t, problem, spared), patience=isolation.PATIENCE)
 
     def next_webhook(self) -> float | None:
         return self._database.read(sending.next_in)
 
-    def lease_webhooks(self, lease: str, lasting: float, most: int, spared: Sequence[int] = ()) -> list[DeliveryTurn]:
-        return self._database.write(lambda t: sending.lease(t, lease, lasting, most, spared))
+    def lease_webhooks(
+        self, lease: str, lasting: float, most: int, spared: Sequence[int] = (), only: int | None = None
+    ) -> list[DeliveryTurn]:
+        return self._database.write(lambda t: sending.lease(t, lease, lasting, most, spared, only))
+
+    def leasable_webhooks(self, most: int, spared: Sequence[int] = ()) -> list[WebhookName]:
+        return self._database.read(lambda t: sending.leasable(t, most, spared))
 
     def settle_try(
         self, sent: DeliveryTurn, outcome: TryOutcome, lasting: float, fraction: float, *, go_on: bool
     ) -> SettledTry:
         return self._database.write(lambda t: sending.settle(t, sent, outcome, lasting, fraction, go_on))
+
+    def set_delivery_aside(self, sent: DeliveryTurn, problem: str) -> None:
+        self._database.write(lambda t: sending.set_aside(t, sent, problem), patience=isolation.PATIENCE)
 
     def release_webhook(self, sent: DeliveryTurn, rest: float = 0.0) -> None:
         self._database.write(lambda t: sending.release(t, sent, rest))

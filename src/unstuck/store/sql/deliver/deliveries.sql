@@ -57,13 +57,36 @@ UPDATE unstuck_deliveries
  WHERE webhook = :webhook AND state = 'WAITING' AND tries > 0
 
 -- name: due_delivery
--- One whose row somebody holds is passed by.
-SELECT d.*
+-- One whose row somebody holds is passed by, and one that is set aside until it is tried again.
+SELECT d.*, CASE WHEN EXISTS (SELECT 1 FROM unstuck_deliveries_aside a WHERE a.delivery = d.id) THEN 1 ELSE 0 END AS is_aside
   FROM unstuck_deliveries d
  WHERE {exactly d.webhook :webhook} AND d.due_at <= (SELECT unstuck_now())
+   AND NOT EXISTS (SELECT 1 FROM unstuck_deliveries_aside a WHERE a.delivery = d.id AND a.again_at > (SELECT unstuck_now()))
  ORDER BY d.webhook, d.due_at, d.id
  LIMIT 1
- {lock FOR UPDATE SKIP LOCKED}
+ {lock FOR UPDATE OF d SKIP LOCKED}
+
+-- name: set_delivery_aside
+-- Until as long from now as it has been there, within bounds.
+INSERT INTO unstuck_deliveries_aside AS s (delivery, since_at, again_at, tries, error)
+VALUES (:delivery, unstuck_now(), unstuck_now() + CAST(:soonest AS BIGINT), 1, :error)
+ON CONFLICT (delivery) DO UPDATE
+   SET tries = s.tries + 1, error = excluded.error,
+       again_at = unstuck_now() + CASE WHEN unstuck_now() - s.since_at < CAST(:soonest AS BIGINT) THEN CAST(:soonest AS BIGINT)
+                                       WHEN unstuck_now() - s.since_at > CAST(:latest AS BIGINT) THEN CAST(:latest AS BIGINT)
+                                       ELSE unstuck_now() - s.since_at END
+
+-- name: drop_delivery_aside
+DELETE FROM unstuck_deliveries_aside WHERE delivery = :delivery
+
+-- name: forget_deliveries_aside
+DELETE FROM unstuck_deliveries_aside
+ WHERE delivery {among}
+       SELECT a.delivery FROM unstuck_deliveries_aside a
+        WHERE NOT EXISTS (SELECT 1 FROM unstuck_deliveries d WHERE d.id = a.delivery AND d.state = 'WAITING')
+        LIMIT :batch
+          {lock FOR UPDATE OF a SKIP LOCKED}
+       {end}
 
 -- name: next_delivery
 SELECT due_at, unstuck_now() AS now FROM unstuck_deliveries
@@ -80,17 +103,19 @@ UPDATE unstuck_deliveries
  WHERE id = :delivery
 
 -- name: delivery
-SELECT d.*, w.name AS name, unstuck_now() AS now
+SELECT d.*, w.name AS name, w.state AS webhook_state, w.rest_until, a.again_at, a.error AS aside, unstuck_now() AS now
   FROM unstuck_deliveries d
   JOIN unstuck_webhooks w ON w.id = d.webhook AND w.tenant <> ''
+  LEFT JOIN unstuck_deliveries_aside a ON a.delivery = d.id
  WHERE d.id = :delivery AND (CAST(:tenant AS TEXT) IS NULL OR d.tenant = CAST(:tenant AS TEXT))
 
 -- name: deliveries
 -- The newest first, without what makes them large.
 SELECT d.id, d.webhook, d.tenant, d.message, d.kind, d.job, d.state, d.happened_at, d.at, d.due_at, d.tries, d.ended_at, d.last_status, d.last_error,
-       '' AS body, '[]' AS attempts, w.name AS name, unstuck_now() AS now
+       '' AS body, '[]' AS attempts, w.name AS name, w.state AS webhook_state, w.rest_until, a.again_at, a.error AS aside, unstuck_now() AS now
   FROM unstuck_deliveries d
   JOIN unstuck_webhooks w ON w.id = d.webhook AND w.tenant <> ''
+  LEFT JOIN unstuck_deliveries_aside a ON a.delivery = d.id
  WHERE d.id < :before
    AND (CAST(:state AS TEXT) IS NULL OR d.state = CAST(:state AS TEXT))
    AND (CAST(:job AS TEXT) IS NULL OR d.job = CAST(:job AS TEXT))
@@ -99,9 +124,10 @@ SELECT d.id, d.webhook, d.tenant, d.message, d.kind, d.job, d.state, d.happened_
 
 -- name: deliveries_of_tenant
 SELECT d.id, d.webhook, d.tenant, d.message, d.kind, d.job, d.state, d.happened_at, d.at, d.due_at, d.tries, d.ended_at, d.last_status, d.last_error,
-       '' AS body, '[]' AS attempts, w.name AS name, unstuck_now() AS now
+       '' AS body, '[]' AS attempts, w.name AS name, w.state AS webhook_state, w.rest_until, a.again_at, a.error AS aside, unstuck_now() AS now
   FROM unstuck_deliveries d
   JOIN unstuck_webhooks w ON w.id = d.webhook AND w.tenant <> ''
+  LEFT JOIN unstuck_deliveries_aside a ON a.delivery = d.id
  WHERE {exactly d.tenant :tenant} AND d.id < :before
    AND (CAST(:state AS TEXT) IS NULL OR d.state = CAST(:state AS TEXT))
    AND (CAST(:job AS TEXT) IS NULL OR d.job = CAST(:job AS TEXT))
@@ -110,9 +136,10 @@ SELECT d.id, d.webhook, d.tenant, d.message, d.kind, d.job, d.state, d.happened_
 
 -- name: deliveries_of_webhook
 SELECT d.id, d.webhook, d.tenant, d.message, d.kind, d.job, d.state, d.happened_at, d.at, d.due_at, d.tries, d.ended_at, d.last_status, d.last_error,
-       '' AS body, '[]' AS attempts, w.name AS name, unstuck_now() AS now
+       '' AS body, '[]' AS attempts, w.name AS name, w.state AS webhook_state, w.rest_until, a.again_at, a.error AS aside, unstuck_now() AS now
   FROM unstuck_deliveries d
   JOIN unstuck_webhooks w ON w.id = d.webhook AND w.tenant <> ''
+  LEFT JOIN unstuck_deliveries_aside a ON a.delivery = d.id
  WHERE {exactly d.webhook :webhook} AND d.id < :before
    AND (CAST(:state AS TEXT) IS NULL OR d.state = CAST(:state AS TEXT))
    AND (CAST(:job AS TEXT) IS NULL OR d.job = CAST(:job AS TEXT))

@@ -40,6 +40,20 @@ UPDATE unstuck_webhooks
        secret = :secret, version = version + 1, changed_at = unstuck_now(), changed_by = :by
  WHERE id = :webhook
 
+-- name: webhook_secrets
+-- Those that sign: the one before only until its time is over.
+SELECT id, tenant, name, secret, CASE WHEN old_secret_until > unstuck_now() THEN old_secret END AS old_secret
+  FROM unstuck_webhooks
+ WHERE id > :after AND tenant <> ''
+ ORDER BY id
+ LIMIT :most
+
+-- name: reseal_webhook
+-- If it is stored as it was read. What it is stays, and so does the version.
+UPDATE unstuck_webhooks
+   SET secret = CASE WHEN secret = :was THEN :now ELSE secret END, old_secret = CASE WHEN old_secret = :was THEN :now ELSE old_secret END
+ WHERE id = :webhook AND (secret = :was OR old_secret = :was)
+
 -- name: state_webhook
 -- Disabled, the feed waits for it no more. Active again after that, it goes on with what happens from now on; and whatever it was, it is tried at once.
 UPDATE unstuck_webhooks
@@ -62,8 +76,13 @@ UPDATE unstuck_webhooks
  WHERE id = :webhook
 
 -- name: forget_webhooks
+-- But for those that somebody holds.
 DELETE FROM unstuck_webhooks
- WHERE tenant = '' AND NOT EXISTS (SELECT 1 FROM unstuck_deliveries d WHERE d.webhook = unstuck_webhooks.id)
+ WHERE id {among}
+       SELECT w.id FROM unstuck_webhooks w
+        WHERE w.tenant = '' AND NOT EXISTS (SELECT 1 FROM unstuck_deliveries d WHERE d.webhook = w.id)
+          {lock FOR UPDATE OF w SKIP LOCKED}
+       {end}
 
 -- name: wake_webhook
 UPDATE unstuck_webhooks
@@ -79,9 +98,16 @@ SELECT COUNT(*) AS webhooks, MIN(position) AS position FROM unstuck_webhooks WHE
 SELECT w.*, (SELECT COUNT(*) FROM (SELECT 1 AS one FROM unstuck_deliveries d WHERE {exactly d.webhook w.id} AND d.state = 'WAITING' ORDER BY d.webhook, d.at LIMIT :ceiling) AS few) AS waiting
   FROM unstuck_webhooks w
  WHERE w.position < CAST(:position AS BIGINT)
+   AND NOT w.id {in :spared BIGINT} AND (CAST(:only AS BIGINT) IS NULL OR w.id = CAST(:only AS BIGINT))
  ORDER BY w.position, w.id
  LIMIT :most
  {lock FOR UPDATE OF w SKIP LOCKED}
+
+-- name: behind_webhooks
+SELECT id, tenant, name FROM unstuck_webhooks
+ WHERE position < CAST(:position AS BIGINT) AND NOT id {in :spared BIGINT}
+ ORDER BY position, id
+ LIMIT :most
 
 -- name: move_webhooks
 UPDATE unstuck_webhooks SET position = :position, reached = {greatest}(reached, CAST(:position AS BIGINT)) WHERE id {in :webhooks BIGINT}
@@ -98,12 +124,20 @@ UPDATE unstuck_webhooks
  WHERE id {among}
        SELECT id FROM unstuck_webhooks
         WHERE state = 'ACTIVE' AND due_at <= (SELECT unstuck_now()) AND rest_until <= (SELECT unstuck_now()) AND leased_until <= (SELECT unstuck_now())
-          AND NOT id {in :spared BIGINT}
+          AND NOT id {in :spared BIGINT} AND (CAST(:only AS BIGINT) IS NULL OR id = CAST(:only AS BIGINT))
         ORDER BY turn_at, id
         LIMIT :most
           {lock FOR UPDATE SKIP LOCKED}
        {end}
 RETURNING id
+
+-- name: leasable_webhooks
+-- Whom a lease would take.
+SELECT id, tenant, name FROM unstuck_webhooks
+ WHERE state = 'ACTIVE' AND due_at <= (SELECT unstuck_now()) AND rest_until <= (SELECT unstuck_now()) AND leased_until <= (SELECT unstuck_now())
+   AND NOT id {in :spared BIGINT}
+ ORDER BY turn_at, id
+ LIMIT :most
 
 -- name: settle_webhook
 UPDATE unstuck_webhooks

@@ -18,16 +18,17 @@ UPDATE unstuck_alert_rules
           AND (turn_at <= (SELECT unstuck_now()) - CAST(:every AS BIGINT) OR turn_at > (SELECT unstuck_now()))
           {lock FOR UPDATE SKIP LOCKED}
        {end}
-RETURNING began_at, place, turn_at AS now
+RETURNING began_at, place, turn_at AS now, by
 
 -- name: end_alert_turn
+-- By whoever has it still: one that was frozen says nothing about the turn of the next.
 UPDATE unstuck_alert_rules
    SET place = CAST(:place AS TEXT),
        looked_at = CASE WHEN CAST(:place AS TEXT) IS NULL AND CAST(:error AS TEXT) IS NULL THEN unstuck_now() ELSE looked_at END,
        failing_at = CASE WHEN CAST(:error AS TEXT) IS NULL THEN NULL ELSE COALESCE(failing_at, unstuck_now()) END,
        failures = CASE WHEN CAST(:error AS TEXT) IS NULL THEN 0 ELSE failures + 1 END,
        error = CAST(:error AS TEXT)
- WHERE rule = :rule
+ WHERE rule = :rule AND turn_at = :turn_at AND by = :by
 
 -- name: open_causes
 SELECT cause, subject, told_at FROM unstuck_alerts WHERE rule = :rule AND closed_at IS NULL ORDER BY cause LIMIT :most

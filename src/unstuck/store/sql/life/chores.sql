@@ -7,5 +7,6 @@ SELECT (SELECT MIN(seq) FROM unstuck_inbox) IS NOT NULL AS inbox,
        EXISTS (SELECT 1 FROM unstuck_body_marks) AS body_marks,
        (SELECT MIN(id) FROM unstuck_blacklist) IS NOT NULL AS guard,
        (SELECT MIN(position) FROM unstuck_webhooks WHERE position IS NOT NULL) IS NOT NULL AS webhooks,
-       EXISTS (SELECT 1 FROM unstuck_followers) OR EXISTS (SELECT 1 FROM unstuck_ends_read) AS ends,
+       EXISTS (SELECT 1 FROM unstuck_followers) OR EXISTS (SELECT 1 FROM unstuck_ends_read)
+       OR (SELECT MIN(again_at) FROM unstuck_ends_followed WHERE again_at IS NOT NULL) IS NOT NULL AS ends,
        EXISTS (SELECT 1 FROM unstuck_quarantine) AS aside

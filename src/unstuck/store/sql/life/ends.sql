@@ -28,26 +28,39 @@ SELECT f.workflow, f.tenant, f.app, f.body, v.is_live,
  ORDER BY f.workflow, f.tenant
 
 -- name: forget_followers
--- Of versions that are forgotten.
+-- Of versions that are forgotten; but for those that somebody holds.
 DELETE FROM unstuck_followers
- WHERE NOT EXISTS (SELECT 1 FROM unstuck_workflows w WHERE w.name = unstuck_followers.workflow AND w.code_version = unstuck_followers.code_version
-                      AND w.tenant = unstuck_followers.tenant)
+ WHERE {postgres ctid = ANY (ARRAY(}{sqlite (workflow, code_version, tenant) IN (}
+       SELECT {postgres f.ctid}{sqlite f.workflow, f.code_version, f.tenant}
+         FROM unstuck_followers f
+        WHERE NOT EXISTS (SELECT 1 FROM unstuck_workflows w WHERE w.name = f.workflow AND w.code_version = f.code_version AND w.tenant = f.tenant)
+          {lock FOR UPDATE OF f SKIP LOCKED}){postgres )}
 
 -- name: reading_ends
 SELECT cursor, since, holder, held_until, unstuck_now() AS now FROM unstuck_ends_read
 
 -- name: begin_reading_ends
-INSERT INTO unstuck_ends_read (one, cursor, since, holder, held_until) VALUES (1, :cursor, unstuck_now(), '', 0) ON CONFLICT (one) DO NOTHING
+-- A row that is there stays as it is, and is locked: whoever is about to take it away does so before, or sees who follows.
+INSERT INTO unstuck_ends_read (one, cursor, since, holder, held_until) VALUES (1, :cursor, unstuck_now(), '', 0)
+ON CONFLICT (one) DO UPDATE SET one = excluded.one
+
+-- name: lock_ends
+SELECT cursor FROM unstuck_ends_read {lock FOR UPDATE SKIP LOCKED}
 
 -- name: hold_ends
+-- Nothing, too, where somebody has the row: he is waited for by nobody.
 UPDATE unstuck_ends_read
    SET holder = :holder, held_until = unstuck_now() + CAST(:hold AS BIGINT)
- WHERE cursor = :cursor AND (holder = :holder OR held_until <= unstuck_now())
+ WHERE one {among}
+       SELECT one FROM unstuck_ends_read
+        WHERE cursor = :cursor AND (holder = :holder OR held_until <= (SELECT unstuck_now()))
+          {lock FOR UPDATE SKIP LOCKED}
+       {end}
 
 -- name: move_ends
 UPDATE unstuck_ends_read
    SET cursor = :cursor, held_until = 0
- WHERE holder = :holder AND cursor = :after
+ WHERE one {among} SELECT one FROM unstuck_ends_read WHERE holder = :holder AND cursor = :after {lock FOR UPDATE SKIP LOCKED} {end}
 
 -- name: stop_reading_ends
 DELETE FROM unstuck_ends_read
@@ -74,15 +87,42 @@ SELECT e.uid, e.run, CASE WHEN {bytes e.result} <= CAST(:most AS BIGINT) THEN e.
   FROM ended AS e
 
 -- name: follow_end
-INSERT INTO unstuck_ends_followed (job, run, hook, at, made, reason)
-VALUES (:job, :run, :follower, unstuck_now(), CAST(:made AS TEXT), CAST(:reason AS TEXT))
+INSERT INTO unstuck_ends_followed (job, run, hook, at, made, reason, ended, again_at)
+VALUES (:job, :run, :follower, unstuck_now(), CAST(:made AS TEXT), CAST(:reason AS TEXT), CAST(:ended AS TEXT), unstuck_now() + CAST(:again AS BIGINT))
 ON CONFLICT (job, run, hook) DO NOTHING
+
+-- name: follow_late_end
+UPDATE unstuck_ends_followed
+   SET made = CAST(:made AS TEXT), reason = CAST(:reason AS TEXT), ended = NULL, again_at = NULL
+ WHERE job = :job AND run = :run AND hook = :follower AND again_at IS NOT NULL
+
+-- name: take_late_ends
+-- Whoever takes one has it until it is due again: after as long as it has waited by now, within bounds. So of one
+-- that is refused again, or whose taker died, nothing has to be written.
+UPDATE unstuck_ends_followed
+   SET again_at = unstuck_now() + CASE WHEN unstuck_now() - at < CAST(:least AS BIGINT) THEN CAST(:least AS BIGINT)
+                                       WHEN unstuck_now() - at > CAST(:longest AS BIGINT) THEN CAST(:longest AS BIGINT)
+                                       ELSE unstuck_now() - at END
+ WHERE {postgres ctid = ANY (ARRAY(}{sqlite (job, run, hook) IN (}
+       SELECT {postgres f.ctid}{sqlite f.job, f.run, f.hook}
+         FROM unstuck_ends_followed f
+        WHERE f.again_at <= (SELECT unstuck_now())
+        ORDER BY f.again_at LIMIT :most
+          {lock FOR UPDATE SKIP LOCKED}){postgres )}
+RETURNING job, run, hook, ended, at, unstuck_now() AS now
+
+-- name: has_late_ends
+SELECT MIN(again_at) IS NOT NULL AS are_some FROM unstuck_ends_followed WHERE again_at <= (SELECT unstuck_now())
+
+-- name: waiting_ends
+-- Those that were put off, the first to be tried again first.
+SELECT job, hook, at, reason FROM unstuck_ends_followed WHERE again_at IS NOT NULL ORDER BY again_at LIMIT :most
 
 -- name: forget_followed_ends
 DELETE FROM unstuck_ends_followed
  WHERE {postgres ctid = ANY (ARRAY(}{sqlite (job, run, hook) IN (}
        SELECT {postgres f.ctid}{sqlite f.job, f.run, f.hook}
          FROM unstuck_ends_followed f
-        WHERE f.at <= (SELECT unstuck_now()) - CAST(:retention AS BIGINT)
+        WHERE f.at <= (SELECT unstuck_now()) - CAST(:retention AS BIGINT) AND f.again_at IS NULL
         ORDER BY f.at LIMIT :batch OFFSET :past
           {lock FOR UPDATE SKIP LOCKED}){postgres )}

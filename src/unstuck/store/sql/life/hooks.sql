@@ -37,6 +37,10 @@ UPDATE unstuck_hooks
    SET workflow = :workflow, body = :body, secrets = :secrets, is_sealed = :is_sealed, version = version + 1, changed_at = unstuck_now(), changed_by = :by
  WHERE id = :number
 
+-- name: reseal_hook
+-- The same secrets, stored by another key: whoever has opened them need not look again.
+UPDATE unstuck_hooks SET secrets = :secrets, is_sealed = :is_sealed WHERE id = :number
+
 -- name: pause_hook
 UPDATE unstuck_hooks
    SET paused_at = unstuck_now(), paused_by = :by, pause_reason = CAST(:reason AS TEXT), version = version + 1, changed_at = unstuck_now(), changed_by = :by

@@ -32,9 +32,9 @@ SELECT COALESCE(SUM(s.completed + s.failed + s.timeout + s.cancelled + s.dead), 
  WHERE s.tenant = :tenant AND s.step = 60 AND s.at > (SELECT unstuck_now()) - CAST(:span AS BIGINT)
 
 -- name: resting_after
--- The next tenant and state in which jobs rest.
-SELECT tenant, state FROM unstuck_jobs
- WHERE state <> 'QUEUED' AND (tenant, state) > (:tenant, :state)
+-- The next tenant with jobs at rest, in whatever state.
+SELECT tenant FROM unstuck_jobs
+ WHERE state <> 'QUEUED' AND tenant > :tenant
  ORDER BY tenant, state, id
  LIMIT 1
 

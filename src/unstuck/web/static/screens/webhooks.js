@@ -61,7 +61,7 @@ const DELIVERIES = [
   ["Delivery", (each) => html`<code>${each.number}</code> <${When} at=${each.at} />`, "narrow"],
   ["Event", (each) => html`${each.kind}${each.job && html` <${JobLink} id=${each.job} tenant=${each.tenant} />`}`],
   ["State", (each) => html`<${Pill} tone=${ENDS[each.state]}>${each.state}<//>`, "narrow"],
-  ["Tries", (each) => html`${String(each.tries)}${each.next_at && html` <span class="dim">next <${When} at=${each.next_at} /></span>`}`, "narrow"],
+  ["Tries", (each) => html`${String(each.tries)}${each.next_at && html` <span class="dim">${each.rest_until_at ? "rests, next" : "next"} <${When} at=${each.next_at} /></span>`}`, "narrow"],
   ["Came of it", (each) => html`${each.last_status ?? ""} <span class="error-text">${each.last_error ?? ""}</span>`, "what"],
 ];
 
