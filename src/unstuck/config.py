@@ -10,7 +10,7 @@ import difflib
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,6 +21,7 @@ from unstuck.model.payload import check_name
 from unstuck.model.policy import Policy, reruns
 from unstuck.model.times import Times, plain_float
 from unstuck.model.times import seconds as seconds
+from unstuck.records import dataclass
 
 DEFAULT_DATABASE = "sqlite:///unstuck.db"
 FILE = "unstuck.toml"

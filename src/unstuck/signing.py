@@ -14,7 +14,7 @@ import hashlib
 import hmac
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -36,6 +36,7 @@ from unstuck.model.signing import (
     signed_bytes,
 )
 from unstuck.model.times import seconds
+from unstuck.records import dataclass
 
 Algorithm = Literal["hmac-sha256", "ed25519"]
 ALGORITHMS: Final[tuple[Algorithm, ...]] = ("hmac-sha256", "ed25519")

@@ -13,10 +13,11 @@ import inspect
 import re
 import types
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from unstuck.model.errors import InvalidInput, quoted, told
+from unstuck.records import dataclass
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -11,7 +11,6 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, partial
 from pathlib import Path
@@ -28,6 +27,7 @@ from unstuck.model.errors import (
     UnstuckError,
 )
 from unstuck.model.spelling import given
+from unstuck.records import dataclass
 
 if TYPE_CHECKING:
     from unstuck.cli.options import CommonPlatform

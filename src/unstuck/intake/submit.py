@@ -6,7 +6,7 @@ import hashlib
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from datetime import datetime
 from enum import Enum
 from functools import partial
@@ -20,6 +20,7 @@ from unstuck.model.errors import InvalidInput, OutcomeUnknown, StoreBusy, StoreU
 from unstuck.model.job import DEFAULT_TENANT, AfterFailure, Alike, NewJob, ids_of, patterns_of
 from unstuck.model.payload import check_instant, check_name, plain_text
 from unstuck.model.policy import LONGEST, Policy, reruns, said
+from unstuck.records import dataclass
 from unstuck.signing import NO_KEYS, SigningKeys
 from unstuck.store.port import EVERY, Store, Submitted
 from unstuck.tracing import TracedSubmit

@@ -11,12 +11,12 @@ import functools
 import json
 import string
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from unstuck.model.call import MISSING, argument_of, default_of
 from unstuck.model.errors import InvalidArguments, InvalidInput, quoted
 from unstuck.model.payload import check_name
+from unstuck.records import dataclass
 from unstuck.store.port import EVERY
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
 
 from unstuck.model.lifecycle import EventKind, JobState
+from unstuck.records import dataclass
 
 EndKind = Literal["completed", "failed", "stuck"]
 

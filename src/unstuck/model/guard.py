@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from difflib import get_close_matches
 from typing import Any, Final, Literal
@@ -25,6 +25,7 @@ from unstuck.model.schedules import ScheduleRules
 from unstuck.model.settlement import Lost, Outcome, Settlement, Stuck
 from unstuck.model.spelling import about, given
 from unstuck.model.webhooks import WebhookRules
+from unstuck.records import dataclass
 
 Harm = Literal["stuck", "freeze", "crash", "loss"]
 

@@ -19,7 +19,7 @@ import hmac
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple, cast, get_args
@@ -27,6 +27,7 @@ from urllib.parse import parse_qsl
 
 from unstuck.model.errors import InvalidInput, NotStorable, quoted
 from unstuck.model.payload import check_text, decode
+from unstuck.records import dataclass
 
 Scheme = Literal["standard", "github", "stripe", "hmac"]
 #: "accepted": there is a job. "refused": there is none, the reason says why.

@@ -15,7 +15,6 @@ import hashlib
 import hmac
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, Literal
@@ -23,6 +22,7 @@ from zlib import crc32
 
 from unstuck.model.errors import InvalidInput, quoted
 from unstuck.model.payload import check_name
+from unstuck.records import dataclass
 
 PREFIX: Final = "usk"
 SESSION_PREFIX: Final = "uss"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from difflib import get_close_matches
 from typing import Any, Literal
 
 from unstuck.model.errors import InvalidPolicy
 from unstuck.model.times import seconds
+from unstuck.records import dataclass
 
 OnLost = Literal["retry", "fail", "pause"]
 OnDrain = Literal["requeue", "pause", "expire"]

@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
@@ -29,6 +29,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 
 from unstuck.model.errors import InvalidInput, quoted
 from unstuck.model.wording import duration
+from unstuck.records import dataclass
 
 Overlap = Literal["allow", "skip", "queue", "cancel"]
 CatchUp = Literal["none", "last", "all"]

@@ -20,13 +20,13 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, Literal, Protocol, TypeGuard
 
 from unstuck.model.errors import InvalidInput, InvalidPolicy, quoted
 from unstuck.model.payload import check_text
 from unstuck.model.policy import Policy, Timeout
+from unstuck.records import dataclass
 
 VERSION: Final = 1
 TAG: Final = b"unstuck-job"

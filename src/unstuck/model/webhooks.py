@@ -15,12 +15,13 @@ import binascii
 import hmac
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
 from unstuck.model.errors import InvalidInput, quoted
+from unstuck.records import dataclass
 
 #: The kind of what a test sends.
 TEST_KIND: Final = "webhook.test"

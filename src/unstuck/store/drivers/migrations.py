@@ -15,11 +15,11 @@ import hashlib
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from unstuck.model.errors import SchemaMismatch
+from unstuck.records import dataclass
 from unstuck.store.database import Database, Row, Transaction
 
 SCHEMA = Path(__file__).parents[1] / "schema"

@@ -15,7 +15,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from unstuck.model.children import MOST_CHILDREN
@@ -35,6 +35,7 @@ from unstuck.model.waits import (
     WaitRecord,
     spec_of,
 )
+from unstuck.records import dataclass
 from unstuck.store.database import Row, Transaction
 from unstuck.store.flow import children
 from unstuck.store.flow.pages import rows_behind

@@ -20,7 +20,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -29,6 +29,7 @@ from unstuck.model.errors import InvalidPolicy
 from unstuck.model.job import NewJob
 from unstuck.model.names import LIFE, NAMED_EVERY
 from unstuck.model.policy import Policy, filled
+from unstuck.records import dataclass
 from unstuck.store.database import Database, Row, Transaction
 from unstuck.store.port import EVERY, Route
 from unstuck.store.rows import packed, span

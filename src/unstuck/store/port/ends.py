@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from unstuck.model.ends import Follows
 from unstuck.model.job import NewJob
+from unstuck.records import dataclass
 from unstuck.store.port.read import FeedEvent
 
 
