@@ -165,14 +165,11 @@ def test_a_subclass_has_the_fields_of_its_base_and_is_checked_like_it(way: dict[
             cls(low=100)
 
 
-def test_fields_in_an_order_that_python_refuses_are_refused() -> None:
-    for decorate in (records.dataclass, dataclasses.dataclass):
-        with pytest.raises(TypeError, match="non-default argument 'b' follows default argument"):
-
-            @decorate
-            class Wrong:
-                a: int = 1
-                b: int
+def test_init_is_compiled_for_the_first_record_and_then_stays() -> None:
+    ours, _ = pair({"frozen": True, "slots": True}, whole)
+    assert not inspect.isfunction(vars(ours)["__init__"])
+    assert ours("a").name == "a"
+    assert inspect.isfunction(vars(ours)["__init__"])
 
 
 @records.dataclass(frozen=True, slots=True)
