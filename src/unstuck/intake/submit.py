@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -383,4 +382,6 @@ def _claimed_back(jobs: Sequence[NewJob], answers: Sequence[Submitted]) -> list[
 
 def fingerprint(workflow: str, payload: str) -> str:
     """What an idempotency key stands for: the same call. Priority, times and policy may differ between repeats."""
+    import hashlib
+
     return hashlib.sha256(f"{len(workflow)}:{workflow}{payload}".encode()).hexdigest()

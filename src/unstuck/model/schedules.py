@@ -23,7 +23,6 @@ from dataclasses import field, fields, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
-from hashlib import sha256
 from itertools import islice, pairwise, takewhile
 from typing import Any, Final, Literal, NamedTuple, get_args
 
@@ -329,6 +328,8 @@ def next_tick(spec: ScheduleSpec, after: datetime) -> datetime | None:
 
 def delay(schedule: int, tick: datetime, jitter: float) -> timedelta:
     """How long after its tick it fires: the same whoever asks, and other schedules' are elsewhere."""
+    from hashlib import sha256
+
     if not jitter:
         return timedelta()
     digest = sha256(f"{schedule}:{int(tick.timestamp() * 1000)}".encode()).digest()

@@ -16,7 +16,6 @@ from __future__ import annotations
 import base64
 import binascii
 import functools
-import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -137,6 +136,8 @@ def _head(
 
 @functools.lru_cache(maxsize=1024)
 def _digest(policy: str) -> bytes:
+    import hashlib
+
     return _netstring(hashlib.sha256(policy.encode()).hexdigest().encode())
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hmac
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import field, fields, replace
@@ -162,6 +161,8 @@ def about_of(
 
 
 def signed_headers(message: str, timestamp: int, body: bytes, secrets: Sequence[bytes]) -> dict[str, str]:
+    import hmac
+
     signed = f"{message}.{timestamp}.".encode() + body
     signatures = [f"v1,{base64.b64encode(hmac.digest(secret, signed, 'sha256')).decode()}" for secret in secrets]
     return {

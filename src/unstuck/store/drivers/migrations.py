@@ -11,7 +11,6 @@ number, is not fine.
 
 from __future__ import annotations
 
-import hashlib
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -36,6 +35,8 @@ class Migration:
 
     @property
     def checksum(self) -> str:
+        import hashlib
+
         return hashlib.sha256(self.sql.encode()).hexdigest()
 
     @property
@@ -52,6 +53,8 @@ class Repeatable:
 
     @property
     def checksum(self) -> str:
+        import hashlib
+
         return hashlib.sha256(self.sql.encode()).hexdigest()
 
 

@@ -11,7 +11,6 @@ timer came due.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -102,6 +101,8 @@ def free_addresses(t: Transaction, addresses: Iterable[tuple[str, str]]) -> set[
 
 
 def _mutex(tenant: str, address: str) -> int:
+    import hashlib
+
     digest = hashlib.blake2b(f"{tenant}\0{address}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True)
 
@@ -253,6 +254,8 @@ def signal(
 ) -> Signalled:
     """The oldest wait for it is answered; else it stays unclaimed, under this number; 0 if it was answered. An `id`
     that is known says what became of the event then, and nothing is written; EventConflict if it was another."""
+    import hashlib
+
     address = address_of(job or "", topic)
     _hold_address(t, tenant, address)
     if id is None:

@@ -17,7 +17,6 @@ While there is no row, the policy is open: its number stands for what the first 
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import field
@@ -465,5 +464,7 @@ def _must(row: Row | None) -> Row:
 
 
 def _digest(terms: Terms) -> str:
+    import hashlib
+
     body = terms.policy.to_json()
     return hashlib.sha256((body if terms.asked is None else packed([*terms.asked, body])).encode()).hexdigest()
