@@ -7,12 +7,13 @@ import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from unstuck.model.errors import InvalidInput, InvalidSettings, StoreError
 from unstuck.model.times import Times
+from unstuck.records import dataclass
 from unstuck.sealing import NO_SEALER, Sealer
 from unstuck.signing import NO_KEYS, SigningKeys
 

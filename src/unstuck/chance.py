@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import random
 import time
 from typing import Protocol
 
@@ -77,6 +76,8 @@ class SeededChance:
     """The same dice for the same seed."""
 
     def __init__(self, seed: int) -> None:
+        import random
+
         self._random = random.Random(seed)
         self._milliseconds = 1_800_000_000_000
 

@@ -6,11 +6,10 @@ like "90s", "5m", "2h". Every value remembers where it came from.
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,6 +20,7 @@ from unstuck.model.payload import check_name
 from unstuck.model.policy import Policy, reruns
 from unstuck.model.times import Times, plain_float
 from unstuck.model.times import seconds as seconds
+from unstuck.records import dataclass
 
 DEFAULT_DATABASE = "sqlite:///unstuck.db"
 FILE = "unstuck.toml"
@@ -235,11 +235,11 @@ def process_problems(sizes: Sizes) -> list[str]:
 
 def _file_layer(directory: Path, problems: list[str]) -> list[tuple[str, dict[str, Any]]]:
     """`unstuck.toml`, or else the [tool.unstuck] table of a pyproject.toml; never both."""
-    import tomllib
-
     for name, table in ((FILE, ()), ("pyproject.toml", ("tool", "unstuck"))):
         try:
             with (directory / name).open("rb") as file:
+                import tomllib  # where there is no file, nobody pays for it
+
                 values: Any = tomllib.load(file)
         except FileNotFoundError:
             continue
@@ -300,7 +300,9 @@ def _unknown(name: str, source: str) -> str:
 
 
 def _near(name: str) -> str | None:
-    close = difflib.get_close_matches(name.replace("-", "_"), [*NAMES, *ALIASES], n=1, cutoff=0.75)
+    from difflib import get_close_matches
+
+    close = get_close_matches(name.replace("-", "_"), [*NAMES, *ALIASES], n=1, cutoff=0.75)
     return close[0] if close else None
 
 
@@ -394,7 +396,9 @@ def _budget(value: Any) -> tuple[tuple[str, float], ...]:
 def _one_of(*allowed: str) -> Callable[[Any], str]:
     def read(value: Any) -> str:
         if value not in allowed:
-            near = difflib.get_close_matches(str(value), allowed, n=1)
+            from difflib import get_close_matches
+
+            near = get_close_matches(str(value), allowed, n=1)
             raise ValueError(f"not one of {', '.join(allowed)}" + (f"; did you mean {near[0]}?" if near else ""))
         return str(value)
 

@@ -7,7 +7,6 @@ missing, or hides the processes of other users, every answer is the careful one:
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Container, Iterator
 from pathlib import Path
 
@@ -19,7 +18,7 @@ _GONE_STATES = {"Z", "X", "x"}
 
 
 def host() -> str:
-    return socket.gethostname()
+    return os.uname().nodename
 
 
 def boot_id() -> str:

@@ -10,14 +10,12 @@ from __future__ import annotations
 import base64
 import binascii
 import functools
-import hashlib
-import hmac
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from unstuck.model.errors import InvalidInput, InvalidSettings, NotStorable, quoted
 from unstuck.model.payload import check_name
@@ -39,6 +37,10 @@ from unstuck.model.signing import (
     signed_rest,
 )
 from unstuck.model.times import seconds
+from unstuck.records import dataclass
+
+if TYPE_CHECKING:
+    import hashlib
 
 Algorithm = Literal["hmac-sha256", "ed25519"]
 ALGORITHMS: Final[tuple[Algorithm, ...]] = ("hmac-sha256", "ed25519")
@@ -147,6 +149,8 @@ def _hmac_sha256(secret: bytes, text: bytes) -> bytes:
 
 @functools.lru_cache(maxsize=256)
 def _hmac_states(secret: bytes) -> tuple[hashlib._Hash, hashlib._Hash]:
+    import hashlib
+
     block = (hashlib.sha256(secret).digest() if len(secret) > _BLOCK else secret).ljust(_BLOCK, b"\0")
     inner, outer = (hashlib.sha256(bytes(byte ^ pad for byte in block)) for pad in (0x36, 0x5C))
     return inner, outer

@@ -15,6 +15,7 @@ import pytest
 from tests.cli.command import Command
 from tests.support.builders import boom
 from tests.support.parking import Stage
+from unstuck.cli import output
 from unstuck.cli.columns import fitted
 from unstuck.store.sql_store import SqlStore
 
@@ -92,3 +93,20 @@ def in_terminal(unstuck: Command, width: int, *words: str) -> list[str]:
     os.close(ours)
     assert process.wait(30) == 0
     return shown.decode().splitlines()
+
+
+def test_a_pipe_gets_what_a_screen_with_room_for_everything_would_show(capsys: pytest.CaptureFixture[str]) -> None:
+    """`rich` is loaded for screens only; the two must not differ in anything else."""
+    headers = ["JOB", "STATE", "WORKFLOW", "ERROR"]
+    cells = [
+        ["01a1ef02-a78a", "QUEUED", "send", "-"],
+        ["01a1ef02-b32b", "COMPLETED", "寄る", "ValueError: [bold]no[/bold] :smile:"],
+        ["x", "FAILED", "e\u0301te\u0301 " * 20, "trailing   "],
+    ]
+    widths = output._widths(headers, cells)
+    assert widths is not None
+    output._print_for_a_screen(headers, cells, widths)
+    screen = capsys.readouterr().out
+    output._print_for_a_pipe([headers, *cells], widths)
+    assert capsys.readouterr().out == screen
+    assert "寄る" in screen

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from unstuck.app.workflow import Workflow
@@ -21,6 +20,7 @@ from unstuck.model.payload import check_name, plain_text
 from unstuck.model.policy import Policy
 from unstuck.model.redaction import Redaction, check_redact
 from unstuck.model.workflow import Handler
+from unstuck.records import dataclass
 
 if TYPE_CHECKING:
     from unstuck.app.schedules import ScheduleDraft

@@ -7,7 +7,6 @@ newest version that has live workers (`store/life/declared.py`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from unstuck.model.errors import InvalidInput, quoted
 from unstuck.model.payload import check_name
 from unstuck.model.schedules import ALIASES, CatchUp, DeclaredSchedule, Overlap, ScheduleRules, checked
 from unstuck.model.times import seconds
+from unstuck.records import dataclass
 
 if TYPE_CHECKING:
     from unstuck.app.code import AppCode

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import (
     TYPE_CHECKING,
@@ -23,6 +22,7 @@ from typing import (
 from unstuck.executor.context import AsyncContext, Context
 from unstuck.intake.submit import Options
 from unstuck.model.errors import InvalidInput
+from unstuck.records import dataclass
 
 if TYPE_CHECKING:
     from unstuck.app.code import AppCode

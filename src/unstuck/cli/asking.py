@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from unstuck.cli.session import opened, settings_of
 from unstuck.model.errors import InvalidInput
+from unstuck.records import dataclass
 
 if TYPE_CHECKING:
     from unstuck.cli.options import CommonAnywhere

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
@@ -17,6 +17,7 @@ from unstuck.model.errors import CanaryNotCompleted, InvalidInput
 from unstuck.model.lifecycle import JobState
 from unstuck.operations import dead_letters, jobs
 from unstuck.operations.table import Caller
+from unstuck.records import dataclass
 from unstuck.store.port import EVERY
 from unstuck.views.bulks import CountView
 from unstuck.views.dead_letters import LetterStory

@@ -8,7 +8,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,6 +19,7 @@ from unstuck.cli.companion import Companion
 from unstuck.cli.parser import option
 from unstuck.model.errors import StoreError
 from unstuck.model.lifecycle import JobState
+from unstuck.records import dataclass
 
 if TYPE_CHECKING:
     from unstuck.cli.stage.snapshot import DemoSnapshot, Watcher

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -16,6 +16,7 @@ from unstuck.cli.parser import Argument, option
 from unstuck.cli.session import CheckedRequest, exists, repeated, session_on, settings_of
 from unstuck.model.errors import InvalidArguments, InvalidInput, UnknownJob
 from unstuck.model.payload import decode
+from unstuck.records import dataclass
 
 app = options.single()
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 from unstuck.cli import options
 from unstuck.cli.parser import option
 from unstuck.model.errors import InvalidInput, quoted
+from unstuck.records import dataclass
 
 
 def _argument(text: str) -> tuple[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -14,6 +13,7 @@ from unstuck.model.errors import InvalidInput, quoted, told
 from unstuck.model.spelling import about, given
 from unstuck.operations.names import unheard_of
 from unstuck.operations.table import Caller
+from unstuck.records import dataclass
 from unstuck.store.port import BY_CODE, EVERY
 from unstuck.views.gates import LimitChange, LimitView, PauseView, UnpauseView
 

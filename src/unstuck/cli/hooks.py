@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -14,6 +13,7 @@ from unstuck.model.errors import InvalidInput
 from unstuck.model.payload import decode
 from unstuck.model.spelling import about
 from unstuck.operations import hooks
+from unstuck.records import dataclass
 from unstuck.views.hooks import HookView, NewHookView
 
 app = options.group(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, TypeVar
 
@@ -11,6 +10,7 @@ from unstuck.cli.parser import Argument, Command, Option, option
 from unstuck.model.budget import check_amounts
 from unstuck.model.errors import InvalidInput, quoted, told
 from unstuck.model.job import DEFAULT_TENANT as DEFAULT_TENANT
+from unstuck.records import dataclass
 
 T = TypeVar("T")
 

@@ -143,14 +143,37 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, empty: st
 
 
 def _widths(headers: Sequence[str], cells: Sequence[Sequence[str]]) -> list[int] | None:
+    natural = [max(map(_width, column)) for column in zip(headers, *cells, strict=True)]
+    return fitted(headers, natural, console().width) if sys.stdout.isatty() else natural
+
+
+def _width(text: str) -> int:
+    """In columns of a terminal, where some letters take two."""
+    if text.isascii() and text.isprintable():
+        return len(text)
     from rich.cells import cell_len
 
-    natural = [max(cell_len(text) for text in column) for column in zip(headers, *cells, strict=True)]
-    screen = console()
-    return fitted(headers, natural, screen.width) if sys.stdout.isatty() else natural
+    return cell_len(text)
 
 
 def _print_grid(headers: Sequence[str], cells: Sequence[Sequence[str]], widths: Sequence[int]) -> None:
+    is_whole = all(text.isprintable() for row in cells for text in row)  # a tab takes as much as its place asks for
+    if is_whole and is_plain(sys.stdout) and not sys.stdout.isatty():
+        _print_for_a_pipe([headers, *cells], widths)
+    else:
+        _print_for_a_screen(headers, cells, widths)
+
+
+def _print_for_a_pipe(rows: Sequence[Sequence[str]], widths: Sequence[int]) -> None:
+    """As for a screen that has room for everything and no colours; loading `rich` takes longer than the question."""
+    gap = " " * GAP
+    for row in rows:
+        padded = (text + " " * (width - _width(text)) for text, width in zip(row, widths, strict=True))
+        print(gap.join(padded).rstrip())
+    sys.stdout.flush()
+
+
+def _print_for_a_screen(headers: Sequence[str], cells: Sequence[Sequence[str]], widths: Sequence[int]) -> None:
     from rich.table import Table
     from rich.text import Text
 

@@ -13,10 +13,12 @@ import inspect
 import re
 import types
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
+from functools import partial
 from typing import Any, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from unstuck.model.errors import InvalidInput, quoted, told
+from unstuck.records import dataclass
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -174,6 +176,20 @@ _LONGEST_COMPLAINT = 1000
 class Parser(argparse.ArgumentParser):
     """Says what is wrong by raising; `main` prints it and chooses the exit code."""
 
+    def format_help(self) -> str:
+        self._fit()
+        return super().format_help()
+
+    def format_usage(self) -> str:
+        self._fit()
+        return super().format_usage()
+
+    def _fit(self) -> None:
+        """To the terminal's width, as argparse does by itself."""
+        from shutil import get_terminal_size
+
+        self.formatter_class = partial(_Formatter, width=get_terminal_size().columns - 2)
+
     def error(self, message: str) -> NoReturn:
         if message.endswith("expected one argument"):
             message += "; a value that begins with a dash is tied to it: --option=-5"
@@ -183,8 +199,9 @@ class Parser(argparse.ArgumentParser):
 class _Formatter(argparse.HelpFormatter):
     """One short line of usage, and options as `--name, -n VALUE`."""
 
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=34)
+    def __init__(self, prog: str, width: int = 0) -> None:
+        # argparse makes one for every option that it is told, and would load `shutil` for the width of the terminal.
+        super().__init__(prog, max_help_position=34, width=width)
 
     def start_section(self, heading: str | None) -> None:
         super().start_section({"positional arguments": "Arguments", "options": "Options"}.get(heading or "", heading))

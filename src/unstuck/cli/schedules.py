@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -13,6 +12,7 @@ from unstuck.cli.session import opened
 from unstuck.model.schedules import ScheduleState
 from unstuck.model.spelling import about
 from unstuck.operations import schedules
+from unstuck.records import dataclass
 from unstuck.views import Page
 from unstuck.views.schedules import FiringView, ScheduleView
 

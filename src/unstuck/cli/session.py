@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 import os
-import subprocess
 import sys
-import threading
-import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, partial
 from pathlib import Path
@@ -28,6 +23,7 @@ from unstuck.model.errors import (
     UnstuckError,
 )
 from unstuck.model.spelling import given
+from unstuck.records import dataclass
 
 if TYPE_CHECKING:
     from unstuck.cli.options import CommonPlatform
@@ -117,7 +113,9 @@ class Session:
         return masked(self.settings.database)
 
     def pause(self, seconds: float) -> None:
-        threading.Event().wait(seconds)
+        from threading import Event
+
+        Event().wait(seconds)
 
 
 @dataclass(frozen=True)
@@ -258,6 +256,8 @@ def settings_of(
 def told_by(app: str, limit: float, meanwhile: Callable[[], object] = lambda: None) -> dict[str, dict[str, Any]]:
     """What `App(…)` and its decorators say in the code, asked in a process of its own: importing user code may do
     anything."""
+    import subprocess
+
     pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(question(app), text=True, env=without_keys(os.environ), **pipes) as asked:
         try:
@@ -378,11 +378,15 @@ def workflows_of(app: str) -> dict[str, WorkflowRecord]:
     except (InvalidInput, KeyboardInterrupt):
         raise
     except BaseException:  # an import may do anything, even leave
+        import traceback
+
         raise InvalidInput(told(f"app {app} cannot be imported", traceback.format_exc())) from None
 
 
 def _who() -> str:
     """Who asked, for the history."""
+    import getpass
+
     from unstuck.model.waits import BY_SHELL
 
     try:

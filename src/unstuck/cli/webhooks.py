@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -13,6 +12,7 @@ from unstuck.model.errors import InvalidInput
 from unstuck.model.spelling import about
 from unstuck.model.webhooks import WebhookState
 from unstuck.operations import webhooks
+from unstuck.records import dataclass
 from unstuck.store.port import EVERY
 from unstuck.views.webhooks import NewWebhookView, WebhookView
 

@@ -6,7 +6,6 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from unstuck import clock, telemetry
@@ -24,6 +23,7 @@ from unstuck.cli.session import (
     told_by,
 )
 from unstuck.model.errors import InvalidInput, InvalidSettings, SchemaMismatch, StoreError, StoreUnavailable
+from unstuck.records import dataclass
 
 if TYPE_CHECKING:
     from unstuck.assembly import WorkerOptions

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import urlencode
@@ -29,6 +29,7 @@ from unstuck.model.errors import InvalidInput, OutcomeUnknown, StoreUnavailable,
 from unstuck.operations import jobs
 from unstuck.operations.kinds import seconds
 from unstuck.operations.routes import PREFIX, HttpRoute, request, route_of
+from unstuck.records import dataclass
 
 if TYPE_CHECKING:
     from unstuck.operations.table import Operation

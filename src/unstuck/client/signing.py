@@ -7,7 +7,7 @@ row of a workflow may be a minute old here; what the request says is what is sto
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +21,7 @@ from unstuck.model.payload import check_instant
 from unstuck.model.policy import said
 from unstuck.model.signing import SignatureProblem
 from unstuck.operations.kinds import seconds_or_none
+from unstuck.records import dataclass
 from unstuck.signing import SigningKey, SigningKeys, StoredCall, micros
 
 if TYPE_CHECKING:

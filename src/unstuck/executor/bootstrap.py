@@ -6,13 +6,13 @@ import faulthandler
 import functools
 import os
 import socket
-from dataclasses import dataclass
 
 from unstuck.executor import process
 from unstuck.executor.main import Executor
 from unstuck.executor.page import SharedPage
 from unstuck.executor.setup import ExecutorSetup
 from unstuck.executor.tagging import ProcessTag, TagPlace
+from unstuck.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

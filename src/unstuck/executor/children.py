@@ -21,7 +21,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from unstuck.clock import boot
@@ -33,6 +33,7 @@ from unstuck.executor.messages import LeftBehindMessage
 from unstuck.executor.process import EXECUTOR_TAG
 from unstuck.executor.started import StartedByJob
 from unstuck.executor.tagging import ProcessTag
+from unstuck.records import dataclass
 
 #: From TERM to KILL, and from KILL until nobody waits for it any more (a process may be past killing).
 TERM_FOR = 1.0

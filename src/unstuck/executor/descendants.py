@@ -11,10 +11,10 @@ import os
 import select
 import signal
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
 from unstuck.executor.process import EXECUTOR_TAG
 from unstuck.machine import INCARNATION_TAG
+from unstuck.records import dataclass
 
 #: Rounds of killing: a process that forks faster than we look is caught by the next one.
 _ROUNDS = 50

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from unstuck.executor.process import EXECUTOR_TAG
 from unstuck.executor.tagging import TagPlace, tag_value
+from unstuck.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,8 @@ import fcntl
 import mmap
 import os
 import tempfile
-from dataclasses import dataclass
+
+from unstuck.records import dataclass
 
 HEADER = 128
 _CELL_SIZE = 48

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import socket
-from dataclasses import dataclass
 
 from unstuck.executor.page import SharedPage
 from unstuck.executor.tagging import ProcessTag
+from unstuck.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

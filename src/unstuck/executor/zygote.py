@@ -21,7 +21,7 @@ import signal
 import socket
 import sys
 import traceback
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Literal
 
 from unstuck.clock import boot
@@ -46,6 +46,7 @@ from unstuck.executor.tagging import TagPlace
 from unstuck.model.payload import clean_text
 from unstuck.model.policy import Policy
 from unstuck.model.workflow import Registry
+from unstuck.records import dataclass
 
 #: How often it looks around at the latest, without a signal, a word of its supervisor or the end of the lease.
 ROUND = 0.5

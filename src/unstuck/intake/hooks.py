@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from datetime import datetime
 from typing import Any
 
@@ -37,6 +37,7 @@ from unstuck.model.hooks import (
 )
 from unstuck.model.job import DEFAULT_TENANT, NewJob
 from unstuck.model.payload import check_name, check_wording, encode, plain_text
+from unstuck.records import dataclass
 from unstuck.sealing import NO_SEALER, Sealer
 from unstuck.store.port import HookRecord, NewHook, Store
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from datetime import datetime
 from enum import Enum
 from functools import partial
@@ -20,6 +19,7 @@ from unstuck.model.errors import InvalidInput, OutcomeUnknown, StoreBusy, StoreU
 from unstuck.model.job import DEFAULT_TENANT, AfterFailure, Alike, NewJob, ids_of, patterns_of
 from unstuck.model.payload import check_instant, check_name, plain_text
 from unstuck.model.policy import LONGEST, Policy, reruns, said
+from unstuck.records import dataclass
 from unstuck.signing import NO_KEYS, SigningKeys
 from unstuck.store.port import EVERY, Store, Submitted
 from unstuck.tracing import TracedSubmit
@@ -382,4 +382,6 @@ def _claimed_back(jobs: Sequence[NewJob], answers: Sequence[Submitted]) -> list[
 
 def fingerprint(workflow: str, payload: str) -> str:
     """What an idempotency key stands for: the same call. Priority, times and policy may differ between repeats."""
+    import hashlib
+
     return hashlib.sha256(f"{len(workflow)}:{workflow}{payload}".encode()).hexdigest()

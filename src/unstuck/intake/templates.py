@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import functools
 import json
-import string
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from unstuck.model.call import MISSING, argument_of, default_of
 from unstuck.model.errors import InvalidArguments, InvalidInput, quoted
 from unstuck.model.payload import check_name
+from unstuck.records import dataclass
 from unstuck.store.port import EVERY
 
 
@@ -39,9 +38,11 @@ class Template:
 @functools.lru_cache(maxsize=1000)
 def parse(text: str, what: str) -> Template:
     """InvalidInput says what such a text may not contain."""
+    from string import Formatter
+
     pieces: list[str | tuple[str, str | None]] = []
     try:
-        for literal, field, spec, conversion in string.Formatter().parse(text):
+        for literal, field, spec, conversion in Formatter().parse(text):
             if literal:
                 pieces.append(literal)
             if field is not None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -26,6 +25,7 @@ from unstuck.model.errors import (
 from unstuck.model.job import AttemptRecord, JobRecord, WorkerRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.payload import check_wording
+from unstuck.records import dataclass
 from unstuck.store.port import Holder, OrderKind, Store, WorkerOrder
 
 #: How often an answer is looked for: soon at first, since a worker reads its orders every second or so.

@@ -15,7 +15,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from unstuck.chance import Chance
@@ -24,6 +23,7 @@ from unstuck.janitor.budget import Budget, nobody_asks
 from unstuck.model.errors import StoreError
 from unstuck.model.times import Times
 from unstuck.model.trouble import Trouble
+from unstuck.records import dataclass
 from unstuck.telemetry import emit
 
 _LONGEST_REST = 60.0

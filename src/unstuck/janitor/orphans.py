@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import timedelta
 
 from unstuck.janitor.budget import Budget
@@ -17,6 +16,7 @@ from unstuck.janitor.pages import Pages, RecentNews
 from unstuck.janitor.sweep_duty import SweepDuty
 from unstuck.model.job import WorkerRecord
 from unstuck.model.times import Times
+from unstuck.records import dataclass
 from unstuck.store.port import Store, Waiting
 from unstuck.telemetry import emit
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from unstuck.clock import Clock
@@ -23,6 +22,7 @@ from unstuck.model.errors import StoreBusy, StoreError
 from unstuck.model.names import KEPT, LIFE
 from unstuck.model.series import SERIES_KEPT, TOTALS_KEPT
 from unstuck.model.times import Times
+from unstuck.records import dataclass
 from unstuck.store.port import FIRST_ENDED, NameKind, Store
 from unstuck.telemetry import emit
 

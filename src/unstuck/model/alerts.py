@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from hashlib import sha256
 from typing import Any, Final, Literal, NamedTuple
+
+from unstuck.records import dataclass
 
 Severity = Literal["info", "warning", "critical"]
 SEVERITIES: Final[tuple[Severity, ...]] = ("critical", "warning", "info")
@@ -247,6 +247,8 @@ def finding(
 
 def cause_of(parts: tuple[str, ...]) -> str:
     """Names as one text, however they are spelled; where they are long, a digest of them."""
+    from hashlib import sha256
+
     text = json.dumps(parts, ensure_ascii=False, separators=(",", ":"))[1:-1]
     return text if len(text) <= _LONGEST_CAUSE else sha256(text.encode()).hexdigest()
 

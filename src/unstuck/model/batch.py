@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from unstuck.records import dataclass
 
 #: Of the most: a call that is slow for reasons of its own, a busy machine say, is not made quicker by ever smaller
 #: batches.

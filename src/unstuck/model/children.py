@@ -7,11 +7,11 @@ same target, it would never get its turn: such a wait is refused at once, not di
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from unstuck.model.errors import InvalidInput, TargetDeadlock
 from unstuck.model.lifecycle import JobState
+from unstuck.records import dataclass
 
 MOST_DEEP: Final = 10
 MOST_CHILDREN: Final = 1000

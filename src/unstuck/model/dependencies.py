@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from unstuck.model.job import AfterFailure
 from unstuck.model.lifecycle import JobState
+from unstuck.records import dataclass
 
 
 class Fate(StrEnum):

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from unstuck.model.errors import AddressRefused, InvalidInput, quoted
+from unstuck.records import dataclass
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network

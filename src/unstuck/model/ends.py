@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any, Final, Literal
 
 from unstuck.model.lifecycle import EventKind, JobState
+from unstuck.records import dataclass
 
 EndKind = Literal["completed", "failed", "stuck"]
 

@@ -12,19 +12,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
-from difflib import get_close_matches
 from typing import Any, Final, Literal
 
 from unstuck.model.alerts import CLOSE_AFTER, CLOSE_AFTER_DEFAULT, RULES, AlertNumbers, AlertRule
-from unstuck.model.destination import check_allow_list
 from unstuck.model.errors import InvalidInput, UnknownSetting, WorkflowBlacklisted, quoted
 from unstuck.model.hooks import HookRules
 from unstuck.model.schedules import ScheduleRules
 from unstuck.model.settlement import Lost, Outcome, Settlement, Stuck
 from unstuck.model.spelling import about, given
 from unstuck.model.webhooks import WebhookRules
+from unstuck.records import dataclass
 
 Harm = Literal["stuck", "freeze", "crash", "loss"]
 
@@ -156,6 +155,8 @@ def check_verb(asked: str | None) -> str | None:
     nouns = {verb.split(".")[0] for verb in VERBS}
     if asked is None or asked in VERBS or asked in nouns:
         return asked
+    from difflib import get_close_matches  # imported only where a mistake was made
+
     near = get_close_matches(asked, [*VERBS, *nouns], 1)
     hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(VERBS)}, or the noun alone"
     raise InvalidInput(f"there is no verb {quoted(asked)} in the audit; {hint}")
@@ -295,6 +296,12 @@ class Setting:
     default: Any
     meaning: str
     read: Callable[[Any], Any]
+
+
+def _allow_list(value: Any) -> list[str]:
+    from unstuck.model.destination import check_allow_list  # its networks are many, and asked for by few
+
+    return check_allow_list(value)
 
 
 def _whole(low: int, high: int) -> Callable[[Any], int]:
@@ -437,7 +444,7 @@ _ALL = (
         "webhook_allow",
         [],
         "hosts, addresses and networks that webhooks may go to although they are not public, or not by https",
-        check_allow_list,
+        _allow_list,
     ),
     Setting("hooks_per_tenant", 100, "how many hooks a tenant may have", _whole(0, 100_000)),
     Setting(

@@ -14,19 +14,17 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
-import hmac
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple, cast, get_args
-from urllib.parse import parse_qsl
 
 from unstuck.model.errors import InvalidInput, NotStorable, quoted
 from unstuck.model.payload import check_text, decode
+from unstuck.records import dataclass
 
 Scheme = Literal["standard", "github", "stripe", "hmac"]
 #: "accepted": there is a job. "refused": there is none, the reason says why.
@@ -282,6 +280,8 @@ class Delivery:
 
     @staticmethod
     def _form(text: str) -> dict[str, Any]:
+        from urllib.parse import parse_qsl
+
         try:
             pairs = parse_qsl(text, keep_blank_values=True, strict_parsing=bool(text), max_num_fields=1000)
         except ValueError as error:
@@ -299,6 +299,8 @@ def _listed(value: Any) -> list[Any]:
 def verified(spec: HookSpec, secrets: Iterable[str], delivery: Delivery, now: float, window: float) -> str:
     """The key by which it is known when it comes again. DeliveryRefused: nobody who knows a secret sent it, or long
     ago. `now`: Unix time, in seconds."""
+    import hmac
+
     signed = _SIGNED[spec.scheme](spec, delivery)
     keys = [key for secret in secrets if (key := key_of(spec.scheme, secret))]
     # Every one is compared: how long it takes tells nothing about which of them is right.
@@ -317,6 +319,8 @@ def verified(spec: HookSpec, secrets: Iterable[str], delivery: Delivery, now: fl
 
 def burn(body: bytes) -> None:
     """As much work as a verification is: who asks for a hook that is not there waits as long."""
+    import hmac
+
     hmac.compare_digest(hmac.digest(b"nobody", body, "sha256"), bytes(32))
 
 
@@ -333,6 +337,8 @@ class _Signed:
 
     def key(self, ident: str) -> str:
         """Without an id of its own, the same bytes (and the same time, where one is signed) are the same delivery."""
+        import hashlib
+
         if ident:
             return f"id:{ident}"
         return f"digest:{hashlib.sha256(self.body if self.time is None else self.text).hexdigest()}"

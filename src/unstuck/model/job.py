@@ -7,7 +7,7 @@ not frozen dataclasses: freezing alone cost a fifth of the supervisor's time per
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, overload
 
@@ -15,6 +15,7 @@ from unstuck.model.ends import Follows
 from unstuck.model.lifecycle import JobState, RequestKind, Shown
 from unstuck.model.logs import as_text
 from unstuck.model.policy import Policy
+from unstuck.records import dataclass
 
 AfterFailure = Literal["fail", "run"]
 #: What of the engine makes jobs by itself. Whoever adds such a maker names it here, and lets its jobs be signed by

@@ -11,11 +11,8 @@ within a minute: it stands in an address, where no key may.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, Literal
@@ -23,6 +20,7 @@ from zlib import crc32
 
 from unstuck.model.errors import InvalidInput, quoted
 from unstuck.model.payload import check_name
+from unstuck.records import dataclass
 
 PREFIX: Final = "usk"
 SESSION_PREFIX: Final = "uss"
@@ -88,6 +86,8 @@ def is_id(text: Any) -> bool:
 
 def digest(text: str) -> str:
     """What is stored of a secret. What no UTF-8 can say is nobody's secret."""
+    import hashlib
+
     return hashlib.sha256(text.encode(errors="replace")).hexdigest()
 
 
@@ -111,6 +111,9 @@ def is_ticket(text: Any) -> bool:
 
 def csrf_token(session: str) -> str:
     """Only who has the session can compute it, and nobody the session from it."""
+    import hashlib
+    import hmac
+
     return hmac.new(session.encode(), b"csrf", hashlib.sha256).hexdigest()
 
 

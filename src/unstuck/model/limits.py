@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from unstuck.model.errors import InvalidInput, quoted
 from unstuck.model.policy import LONGEST
+from unstuck.records import dataclass
 
 MOST_STARTS = 1_000_000_000
 _RATE = re.compile(r"(\d{1,18})\s*(?:/|per)\s*(\d{1,9})?\s*([a-z]+)", re.ASCII)

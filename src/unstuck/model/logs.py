@@ -10,9 +10,11 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from typing import Any
+
+from unstuck.records import dataclass
 
 RS = "\x1e"
 #: Characters of JSON: the most that one record may take of an attempt's output.

@@ -6,10 +6,10 @@ docs/metrics.md is drawn from this table; alert rules and dashboard are checked 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from unstuck.model.series import BOUNDS_MS
+from unstuck.records import dataclass
 
 MetricKind = Literal["gauge", "counter", "histogram"]
 #: Who tells it. "server": the server, from the database. "process": each worker and server of itself, since it began.

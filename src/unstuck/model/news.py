@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any, Final
 
 from unstuck.model.errors import InvalidInput, NotStorable, quoted
 from unstuck.model.lifecycle import EventKind
 from unstuck.model.payload import check_name, encode
+from unstuck.records import dataclass
 
 
 class NewsKind(StrEnum):

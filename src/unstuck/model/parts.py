@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from unstuck.model.errors import InvalidInput, NotStorable
 from unstuck.model.payload import check_name, check_text
+from unstuck.records import dataclass
 
 #: Names of one job, over all its runs.
 MOST_PARTS: Final = 1000

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
-from difflib import get_close_matches
+from dataclasses import asdict, fields, replace
 from typing import Any, Literal
 
 from unstuck.model.errors import InvalidPolicy
 from unstuck.model.times import seconds
+from unstuck.records import dataclass
 
 OnLost = Literal["retry", "fail", "pause"]
 OnDrain = Literal["requeue", "pause", "expire"]
@@ -217,6 +217,8 @@ _MEANT = {
 
 
 def _no_option(name: str, known: list[str]) -> str:
+    from difflib import get_close_matches  # imported only where a mistake was made
+
     near = get_close_matches(name, known, 1)
     hint = _MEANT.get(name) or (f"did you mean {near[0]}?" if near else "")
     return f"there is no option {name}; {f'{hint}; ' if hint else ''}known: {', '.join(known)}"

@@ -7,11 +7,11 @@ dotted one for a path from the top. Pure: who may see it is decided in `operatio
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from unstuck.model.errors import InvalidInput, quoted
 from unstuck.model.payload import check_name
+from unstuck.records import dataclass
 
 #: In place of a value.
 REDACTED: Final = "[redacted]"

@@ -19,16 +19,16 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
-from hashlib import sha256
 from itertools import islice, pairwise, takewhile
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from unstuck.model.errors import InvalidInput, quoted
 from unstuck.model.wording import duration
+from unstuck.records import dataclass
 
 Overlap = Literal["allow", "skip", "queue", "cancel"]
 CatchUp = Literal["none", "last", "all"]
@@ -328,6 +328,8 @@ def next_tick(spec: ScheduleSpec, after: datetime) -> datetime | None:
 
 def delay(schedule: int, tick: datetime, jitter: float) -> timedelta:
     """How long after its tick it fires: the same whoever asks, and other schedules' are elsewhere."""
+    from hashlib import sha256
+
     if not jitter:
         return timedelta()
     digest = sha256(f"{schedule}:{int(tick.timestamp() * 1000)}".encode()).digest()

@@ -8,13 +8,14 @@ store reads the standing and applies the settlement in one transaction.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
 
 from unstuck.model.errors import NEVER_RETRIED, ErrorType
 from unstuck.model.lifecycle import MOVES, JobState, Move, RequestKind, stronger
 from unstuck.model.policy import LOSS_BACKOFF, Policy
 from unstuck.model.waits import Wait
+from unstuck.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,17 +16,16 @@ from __future__ import annotations
 import base64
 import binascii
 import functools
-import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, Literal, Protocol, TypeGuard
 
 from unstuck.model.errors import InvalidInput, InvalidPolicy, quoted
 from unstuck.model.payload import check_text
 from unstuck.model.policy import Policy, Timeout
+from unstuck.records import dataclass
 
 VERSION: Final = 1
 TAG: Final = b"unstuck-job"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
+
+from unstuck.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ how a counter of them never falls, although only some names have a counter of th
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from unstuck.model.lifecycle import JobState
 from unstuck.model.series import BUCKETS, COUNTS
+from unstuck.records import dataclass
 
 #: The ends that are counted, in the order in which a total holds them.
 ENDS: Final = tuple(state for state in JobState if state.is_final)

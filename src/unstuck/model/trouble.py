@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from unstuck.model.errors import SchemaMismatch, StoreError
+from unstuck.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

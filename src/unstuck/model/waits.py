@@ -8,12 +8,13 @@ deadline; what the answer means for the job (go on, or fail) is decided here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, Literal
 
 from unstuck.model.policy import Policy
+from unstuck.records import dataclass
 
 #: Of one job, over all its runs.
 MOST_STEPS: Final = 10_000

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hmac
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -23,6 +22,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from unstuck.model.errors import InvalidInput, quoted
+from unstuck.records import dataclass
 
 #: The kind of what a test sends.
 TEST_KIND: Final = "webhook.test"
@@ -171,6 +171,8 @@ def about_of(
 
 
 def signed_headers(message: str, timestamp: int, body: bytes, secrets: Sequence[bytes]) -> dict[str, str]:
+    import hmac
+
     signed = f"{message}.{timestamp}.".encode() + body
     signatures = [f"v1,{base64.b64encode(hmac.digest(secret, signed, 'sha256')).decode()}" for secret in secrets]
     return {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from unstuck.model.ends import Follows
@@ -12,6 +12,7 @@ from unstuck.model.errors import InvalidInput, InvalidPolicy, UnknownWorkflowNam
 from unstuck.model.job import DEFAULT_QUEUE, WorkflowRecord
 from unstuck.model.policy import Policy
 from unstuck.model.schedules import DeclaredSchedule
+from unstuck.records import dataclass
 
 #: Wraps every attempt, sync or async: what it does before and after its yield runs beside the handler.
 Middleware = Callable[[Any], AbstractContextManager[object]]

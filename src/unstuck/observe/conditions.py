@@ -7,7 +7,7 @@ how far it came, and the next turn, whoever has it, goes on there. Nothing is lo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from datetime import datetime
 from itertools import islice
 from typing import Any, Final
@@ -26,6 +26,7 @@ from unstuck.model.why.facts import FailingRole, failing_roles, settle_of
 from unstuck.model.wording import age, count, duration
 from unstuck.observe.lookup import ALIVE, WORKERS_SHOWN, every_worker, seen_state
 from unstuck.observe.why import why as ask_why
+from unstuck.records import dataclass
 from unstuck.store.port import EVERY, ClockStand, LetterStand, Overdue, ScheduleRecord, Store, Waiting
 
 #: Codes that mean a fault, and not a pause, a limit or a timer: somebody must look.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +11,7 @@ from unstuck.model.keys import Within
 from unstuck.model.lifecycle import JobState
 from unstuck.model.payload import check_wording
 from unstuck.model.waits import OnTimeout, WaitKind, WaitRecord
+from unstuck.records import dataclass
 from unstuck.store.port import Store
 
 MOST_LISTED = 10_000

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from unstuck.model.errors import InvalidInput, quoted
@@ -11,6 +10,7 @@ from unstuck.model.job import AttemptRecord
 from unstuck.model.logs import SEVERITIES, LogRecord, complete, level_named, severity, split
 from unstuck.observe.lookup import Lookup
 from unstuck.observe.stream import Found
+from unstuck.records import dataclass
 
 #: Characters of output after which a look ends, and attempts that it reads at a time: a job that was tried a thousand
 #: times has printed more than anybody can hold at once.

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Final
 
@@ -27,6 +27,7 @@ from unstuck.model.keys import (
     spell_session,
 )
 from unstuck.operations.keyring import FRESH, REMEMBERED, USES_EVERY, Identity, Keyring
+from unstuck.records import dataclass
 from unstuck.store.port import Store, asking_from
 
 #: Seconds after which a session that nobody uses ends, and after which every one does.

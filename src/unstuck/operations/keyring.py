@@ -16,7 +16,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from hmac import compare_digest
 from ipaddress import IPv6Address, ip_address, ip_network
@@ -26,6 +26,7 @@ from unstuck.clock import Clock, MachineClock
 from unstuck.model.errors import StoreError, TooManyAttempts, Unauthenticated
 from unstuck.model.keys import KeyRecord, digest, id_in
 from unstuck.operations.table import INCLUDED, Caller, Role
+from unstuck.records import dataclass
 from unstuck.store.port import SeenKey, Store
 from unstuck.telemetry import logger
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-
 from unstuck.observe.lookup import WORKERS_SHOWN, every_worker
 from unstuck.operations.table import Caller
 from unstuck.store.port import EVERY
@@ -16,6 +14,8 @@ def unheard_of(caller: Caller, kind: str, name: str) -> tuple[str, ...] | None:
     known = names_of(caller, kind, name)
     if known is None or name in known:
         return None
+    from difflib import get_close_matches
+
     return tuple(get_close_matches(name, known, 1) or (sorted(known) if len(known) <= FEW else []))
 
 

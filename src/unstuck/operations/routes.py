@@ -23,7 +23,6 @@ import inspect
 import json
 import types
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
@@ -35,6 +34,7 @@ from msgspec import UNSET, Struct, UnsetType
 from unstuck.model.errors import InvalidInput, UnstuckError, WrongArguments, quoted
 from unstuck.operations.kinds import UNSAID, Unsaid
 from unstuck.operations.table import Operation
+from unstuck.records import dataclass
 
 #: What every path begins with.
 PREFIX = "/api/v1"

@@ -7,7 +7,7 @@ outcome.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -30,6 +30,7 @@ from unstuck.model.redaction import NOTHING, Redactions
 from unstuck.model.signing import Envelope, envelope
 from unstuck.operations.kinds import Duration, seconds_or_none
 from unstuck.operations.table import Caller, Role
+from unstuck.records import dataclass
 from unstuck.store.port import Submitted, asking_from
 from unstuck.tracing import TracedSubmit
 from unstuck.views.jobs import NewJobView

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from functools import update_wrapper
 from keyword import iskeyword
@@ -26,6 +26,7 @@ from unstuck.model.payload import check_person, check_wording
 from unstuck.model.redaction import Redactions
 from unstuck.model.times import Times
 from unstuck.observe.lookup import Lookup
+from unstuck.records import dataclass
 from unstuck.sealing import NO_SEALER, Sealer
 from unstuck.signing import NO_KEYS, SigningKeys
 from unstuck.store.port import EVERY, Store, asking_from

@@ -16,7 +16,6 @@ import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 
 from unstuck.clock import boot
@@ -32,6 +31,7 @@ from unstuck.model.errors import (
 )
 from unstuck.model.job import NewJob
 from unstuck.operations.submitting import AskedJob, new_jobs, views
+from unstuck.records import dataclass
 from unstuck.store.port import Submitted, asking_from
 from unstuck.views.jobs import NewJobView
 

@@ -12,12 +12,12 @@ logs in.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from hmac import compare_digest
 from urllib.parse import urlsplit
 
 from unstuck.model.errors import InvalidInput, StoreError, Unauthenticated, quoted
 from unstuck.operations.browser_sessions import BrowserSessions, KnownBrowser
+from unstuck.records import dataclass
 from unstuck.server.exchange import Exchange
 from unstuck.server.local import is_from_here
 from unstuck.server.problems import HttpProblem

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from unstuck.clock import Clock
@@ -20,6 +20,7 @@ from unstuck.model.keys import KEY_BEGINNING
 from unstuck.operations.keyring import Identity
 from unstuck.operations.table import Caller
 from unstuck.operations.tickets import Tickets
+from unstuck.records import dataclass
 from unstuck.server.browsers import Browsers
 from unstuck.server.exchange import TICKET, Exchange, stream_of
 from unstuck.server.local import check_local

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -12,6 +12,7 @@ from unstuck.model.errors import InvalidInput, WrongArguments
 from unstuck.operations.kinds import patience
 from unstuck.operations.routes import PREFIX, HttpRoute, arguments, routes
 from unstuck.operations.table import Caller
+from unstuck.records import dataclass
 from unstuck.server.bodies import MOST_BYTES
 from unstuck.server.exchange import Exchange, HttpAnswer
 from unstuck.server.problems import HttpProblem

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any
@@ -16,6 +16,7 @@ from unstuck import tracing
 from unstuck.chance import Labels
 from unstuck.model.trace import HEADERS, TraceContext
 from unstuck.operations.browser_sessions import KnownBrowser
+from unstuck.records import dataclass
 from unstuck.server import bodies, sse
 from unstuck.server.problems import HttpProblem
 from unstuck.views import as_json

@@ -17,7 +17,7 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -37,6 +37,7 @@ from unstuck.model.errors import (
 from unstuck.model.hooks import Delivery, DeliveryProblem, DeliveryRefused, HookRules
 from unstuck.operations.keyring import Throttle
 from unstuck.operations.table import Caller
+from unstuck.records import dataclass
 from unstuck.server.exchange import Exchange, HttpAnswer
 from unstuck.server.problems import HttpProblem, problem_of
 from unstuck.server.rates import Rates

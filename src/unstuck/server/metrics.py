@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from unstuck.clock import Clock
 from unstuck.model.errors import InvalidInput, NotPermitted
@@ -14,6 +14,7 @@ from unstuck.model.metrics import Measures
 from unstuck.observe import exposition
 from unstuck.operations.metrics import MetricsMemory, measure
 from unstuck.operations.table import INCLUDED, READER, Caller
+from unstuck.records import dataclass
 from unstuck.server.exchange import HttpAnswer
 from unstuck.server.lanes import Lane
 from unstuck.server.problems import HttpProblem

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
 from typing import Protocol
 
 from unstuck.operations.table import Caller
+from unstuck.records import dataclass
 from unstuck.server import sse
 from unstuck.server.exchange import HttpAnswer
 from unstuck.server.guests import Guest

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from unstuck.operations.table import Caller, Role
+from unstuck.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,12 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from unstuck.clock import Clock
 from unstuck.model.job import ClaimedJob
 from unstuck.model.offers import offered
 from unstuck.model.signing import SignatureProblem
+from unstuck.records import dataclass
 from unstuck.signing import SigningKeys
 from unstuck.store.port import OpenRoute, Route, Store, Wanted
 from unstuck.telemetry import logger

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
 from unstuck.model.errors import StoreBusy
+from unstuck.records import dataclass
 from unstuck.store.hint import ANYWHERE, Hint
 
 Row = Mapping[str, Any]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+
+from unstuck.records import dataclass
 
 #: Whoever hears of more routes than this looks at all of them.
 _MOST = 100

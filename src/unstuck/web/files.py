@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from html import escape
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from urllib.parse import unquote
+
+from unstuck.records import dataclass
 
 #: The first words of the page's own paths; static/routes.js says what is shown there.
 SCREENS = frozenset(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from unstuck.model.job import AttemptRef
 from unstuck.model.lifecycle import RequestKind
+from unstuck.records import dataclass
 
 LEASE_GOING = "the lease could not be renewed"
 STUCK_INSIDE = "a job in it ignored its request to stop"

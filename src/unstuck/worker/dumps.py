@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from unstuck.model.payload import clean_text
+from unstuck.records import dataclass
 from unstuck.worker import stacks
 
 _MAX_REPORT = 64 << 10

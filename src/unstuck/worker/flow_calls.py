@@ -17,7 +17,6 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from unstuck.clock import Clock
 from unstuck.executor.messages import (
@@ -40,6 +39,7 @@ from unstuck.executor.messages import (
 from unstuck.model.errors import StoreBusy, StoreError, UnstuckError
 from unstuck.model.job import AttemptRef, NewJob, made
 from unstuck.model.payload import clean_text
+from unstuck.records import dataclass
 from unstuck.store.port import HELD, NewChild, NewStep, Report, Verdict, WorkerPort
 from unstuck.worker.ledger import Ledger
 from unstuck.worker.processes import FlowCall

@@ -12,11 +12,11 @@ import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from ipaddress import ip_address
 
 from unstuck.clock import Clock
 from unstuck.model.errors import InvalidInput, StoreError, UnstuckError
+from unstuck.records import dataclass
 from unstuck.telemetry import emit, logger
 
 #: Who asks has so many seconds to say what, and to read the answer.

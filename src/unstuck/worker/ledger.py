@@ -12,7 +12,6 @@ import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import IntEnum
 
 import msgspec
@@ -21,6 +20,7 @@ from unstuck.model.job import AttemptRef, ClaimedJob
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.times import Times
 from unstuck.model.trace import TraceContext
+from unstuck.records import dataclass
 from unstuck.worker.shares import FreeRoom
 
 

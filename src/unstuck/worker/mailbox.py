@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 
 from unstuck.model.job import AttemptRef
 from unstuck.model.lifecycle import stronger
+from unstuck.records import dataclass
 from unstuck.store.port import Asked, Beat, WorkerOrder
 from unstuck.telemetry import emit
 from unstuck.worker.act import ActionRunner

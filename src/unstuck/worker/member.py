@@ -8,13 +8,14 @@ import signal
 import socket
 import threading
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import msgspec
 
 from unstuck.executor.messages import MAX_FLOW_CALLS, BadFrame, FrameReader, Run, from_executor
 from unstuck.executor.page import SharedPage
 from unstuck.model.job import AttemptRef, ClaimedJob
+from unstuck.records import dataclass
 from unstuck.worker import stacks
 from unstuck.worker.dumps import Dumps
 from unstuck.worker.memory import oom_kills, resident

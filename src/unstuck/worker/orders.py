@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
 from unstuck.model.job import AttemptRef
+from unstuck.records import dataclass
 from unstuck.store.port import WorkerOrder
 from unstuck.telemetry import emit
 from unstuck.worker.act import ActionRunner

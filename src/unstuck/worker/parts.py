@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum, auto
 from typing import Protocol
 
@@ -12,6 +12,7 @@ from unstuck.clock import Clock
 from unstuck.model.job import NewJob, WorkerRecord
 from unstuck.model.times import Times
 from unstuck.model.trouble import Trouble
+from unstuck.records import dataclass
 from unstuck.store.port import Report, WorkerPort
 from unstuck.worker.flow_calls import unsigned
 from unstuck.worker.held_keys import HeldKeys

@@ -7,10 +7,10 @@ import os
 import socket
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from unstuck.executor.messages import Fork, pack
 from unstuck.executor.page import SharedPage, memory_file, page_size
+from unstuck.records import dataclass
 from unstuck.worker.dumps import Dumps
 from unstuck.worker.member import Member
 from unstuck.worker.output_pipe import OutputPipe

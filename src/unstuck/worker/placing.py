@@ -6,8 +6,8 @@ import heapq
 import math
 import sys
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
+from unstuck.records import dataclass
 from unstuck.worker.ledger import HeldAttempt
 from unstuck.worker.roster import Post
 from unstuck.worker.shares import FreeRoom

@@ -8,7 +8,7 @@ thread may make, to end that wait early.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -18,6 +18,7 @@ from unstuck.model.job import AttemptRef, ClaimedJob, WorkflowRecord
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.schedules import DeclaredSchedule
 from unstuck.model.settlement import Outcome
+from unstuck.records import dataclass
 
 ProcessState = Literal["starting", "active", "draining", "exited"]
 

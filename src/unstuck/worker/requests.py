@@ -10,13 +10,13 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from unstuck.clock import Clock
 from unstuck.model.errors import StoreBusy, StoreError
 from unstuck.model.job import AttemptRef
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.times import Times
+from unstuck.records import dataclass
 from unstuck.store.port import Asked, Verdict, WorkerOrder, WorkerPort
 from unstuck.telemetry import emit
 

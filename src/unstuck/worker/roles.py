@@ -11,11 +11,11 @@ place. A duty of the janitor and a side task do not make a worker leave: every o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from unstuck.model.times import Times
 from unstuck.model.trouble import Trouble
+from unstuck.records import dataclass
 
 #: The exit code of a worker that left because a role of its own failed for good.
 UNFIT = 69

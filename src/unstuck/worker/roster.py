@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 
 from unstuck.model.job import AttemptRef
+from unstuck.records import dataclass
 from unstuck.worker.ledger import HeldAttempt, Stage
 from unstuck.worker.processes import ExecutorView, ProcessState
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 
 from unstuck.model.job import WorkflowRecord
 from unstuck.model.schedules import DeclaredSchedule
+from unstuck.records import dataclass
 from unstuck.store.port import ClaimPort, Route
 from unstuck.worker.processes import Imported
 

@@ -16,7 +16,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from unstuck.clock import Clock
 from unstuck.model.errors import ErrorType, StoreError, StoreLocked
@@ -24,6 +24,7 @@ from unstuck.model.job import AttemptRef
 from unstuck.model.settlement import ErrorInfo, Outcome, Raised, Returned
 from unstuck.model.trouble import Trouble
 from unstuck.model.why.facts import settle_of
+from unstuck.records import dataclass
 from unstuck.store.port import HELD, Report, Settled, Verdict, WorkerPort
 from unstuck.telemetry import emit, emit_jobs, wants_jobs
 from unstuck.worker.body_marks import BodyMarkLifter

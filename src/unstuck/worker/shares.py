@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from unstuck.records import dataclass
 from unstuck.store.port import Share
 
 #: Marks are kept for tenants that are ahead of the others; far more than are ever ahead at once.

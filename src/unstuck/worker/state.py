@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from unstuck.model.job import AttemptRef
 from unstuck.model.settlement import NotStarted
 from unstuck.model.times import Times
 from unstuck.model.trouble import Trouble
+from unstuck.records import dataclass
 from unstuck.store.port import Report
 from unstuck.telemetry import emit
 from unstuck.worker.leaked_threads import LeakedThreads

@@ -28,7 +28,9 @@ import contextlib
 import os
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from unstuck.records import dataclass
 
 #: Between two looks: long enough to tell a waiter from a sleeper.
 LOOK_EVERY = 0.2

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 from unstuck.model.times import Times
+from unstuck.records import dataclass
 from unstuck.worker.ledger import HeldAttempt, Stage
 from unstuck.worker.placing import Seats
 from unstuck.worker.roster import Post

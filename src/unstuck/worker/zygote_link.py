@@ -10,7 +10,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from unstuck.clock import Clock
@@ -20,6 +20,7 @@ from unstuck.executor.process import EXECUTOR_TAG
 from unstuck.executor.tagging import tag_value
 from unstuck.executor.zygote import ZygoteSetup
 from unstuck.machine import INCARNATION_TAG
+from unstuck.records import dataclass
 from unstuck.telemetry import emit
 from unstuck.worker.endings import ending
 from unstuck.worker.fleet_selector import FleetSelector

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from socket import socket
@@ -11,6 +10,7 @@ from typing import Annotated
 from unstuck.cli import options
 from unstuck.cli.parser import Argument, option
 from unstuck.model.errors import InvalidInput
+from unstuck.records import dataclass
 from unstuck.server.listening import address_of, listen
 
 app = options.single()

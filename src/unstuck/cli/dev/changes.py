@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from unstuck.records import dataclass
 
 #: When it was written, how long it is, and which file it is: an editor that saves puts another in its place.
 Stamp = tuple[int, int, int]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from unstuck.cli.session import prepare_database, repeated, settings_of
 from unstuck.cli.stop_signals import StopSignals
 from unstuck.config import Settings, masked
 from unstuck.model.errors import StoreError, UnstuckError
+from unstuck.records import dataclass
 
 #: Seconds between two looks at our processes: while something is under way, and else.
 _BUSY, _CALM = 0.05, 0.5

@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from unstuck import machine
@@ -17,6 +16,7 @@ from unstuck.model.errors import InvalidInput
 from unstuck.model.job import WorkerRecord
 from unstuck.model.wording import duration
 from unstuck.operations.examinations.exam import DoctorCheck, finding
+from unstuck.records import dataclass
 from unstuck.store.port import Store
 from unstuck.views.doctor import FindingView
 

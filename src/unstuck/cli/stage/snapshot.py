@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 
 from unstuck.model.errors import ErrorType
@@ -11,6 +11,7 @@ from unstuck.model.guard import BlacklistEntry, refusal
 from unstuck.model.job import JobRecord, shown_state
 from unstuck.model.lifecycle import JobState, Shown
 from unstuck.observe.flow import Approval, approvals
+from unstuck.records import dataclass
 from unstuck.store.port import JobFilter, Store, TargetRecord
 from unstuck.views import loads
 from unstuck.views.meaning import explain

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
@@ -13,6 +12,7 @@ from unstuck.cli.output import STYLES, duration
 from unstuck.cli.top.rows import COLUMNS, PANES, Pane, PaneRow, rows_of, shown_cell
 from unstuck.cli.top.state import Sheet, TopState
 from unstuck.model.lifecycle import JobState
+from unstuck.records import dataclass
 from unstuck.views.top import TopView
 
 TITLES: dict[Pane, str] = {"needs": "needs you", "queues": "queues", "jobs": "running", "workers": "workers"}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
 from unstuck.cli.output import STYLES, duration, size, visible
+from unstuck.records import dataclass
 from unstuck.views.gates import QueueView
 from unstuck.views.top import NeedView, RunningView, TopView
 from unstuck.views.workers import ProcessView, WorkerView

@@ -4,10 +4,11 @@ and with what is to be asked of the engine, if anything."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
 
 from unstuck.cli.top.rows import PANES, Pane, PaneRow
+from unstuck.records import dataclass
 
 Verb = Literal["quit", "cancel", "stack", "why", "approve", "reject", "pause", "unpause"]
 Rows = Mapping[Pane, Sequence[PaneRow]]

@@ -8,7 +8,6 @@ what is in quarantine, workers.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
@@ -16,6 +15,7 @@ from unstuck.model.job import JobRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.waits import WaitRecord
 from unstuck.model.why.codes import Code
+from unstuck.records import dataclass
 
 #: In place of a tenant: all of them.
 EVERY_TENANT = "*"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any
 
@@ -14,6 +14,7 @@ from unstuck.model.why.codes import Actor, Code
 from unstuck.model.why.facts import Facts
 from unstuck.model.why.remedies import of_tenant
 from unstuck.model.why.words import lasting
+from unstuck.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

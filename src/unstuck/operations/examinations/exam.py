@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import Generic, Protocol, TypeVar
 
 from unstuck.operations.checks import late
 from unstuck.operations.table import Caller
+from unstuck.records import dataclass
 from unstuck.store.port import FileStand, ServerStand, Store
 from unstuck.views.doctor import FindingView, Severity
 from unstuck.views.health import CheckView

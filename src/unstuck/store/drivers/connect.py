@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
 from urllib.parse import unquote
@@ -64,7 +63,9 @@ def _open_postgres(
     prepare: int | None,
     witness: Witness | None,
 ) -> Database:
-    if importlib.util.find_spec("psycopg") is None:
+    from importlib.util import find_spec
+
+    if find_spec("psycopg") is None:
         raise StoreUnavailable('PostgreSQL needs its driver: pip install "unstuck[postgres]"')
     from unstuck.store.drivers.postgres import PostgresDatabase
 

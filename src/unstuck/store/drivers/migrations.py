@@ -11,15 +11,14 @@ number, is not fine.
 
 from __future__ import annotations
 
-import hashlib
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from unstuck.model.errors import SchemaMismatch
+from unstuck.records import dataclass
 from unstuck.store.database import Database, Row, Transaction
 
 SCHEMA = Path(__file__).parents[1] / "schema"
@@ -36,6 +35,8 @@ class Migration:
 
     @property
     def checksum(self) -> str:
+        import hashlib
+
         return hashlib.sha256(self.sql.encode()).hexdigest()
 
     @property
@@ -52,6 +53,8 @@ class Repeatable:
 
     @property
     def checksum(self) -> str:
+        import hashlib
+
         return hashlib.sha256(self.sql.encode()).hexdigest()
 
 

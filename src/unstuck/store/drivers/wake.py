@@ -7,30 +7,42 @@ only 108 bytes.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import select
-import socket
 import stat
-import tempfile
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from unstuck.chance import SystemChance
 from unstuck.store.hint import ANYWHERE, Hint
 
+if TYPE_CHECKING:
+    import socket
+
 
 class Wake:
     def __init__(self, database: Path) -> None:
-        name = hashlib.sha256(os.fsencode(os.path.realpath(database))).hexdigest()[:16]
-        self._folder = Path(tempfile.gettempdir()) / f"unstuck-{os.getuid()}-{name}"
+        self._database = database
         self._socket: socket.socket | None = None
         self._address: Path | None = None
+
+    @cached_property
+    def _folder(self) -> Path:
+        """Looked up by who waits or hints; a question that is asked and answered does neither."""
+        import hashlib
+        import tempfile
+
+        name = hashlib.sha256(os.fsencode(os.path.realpath(self._database))).hexdigest()[:16]
+        return Path(tempfile.gettempdir()) / f"unstuck-{os.getuid()}-{name}"
 
     def hint(self, hint: Hint = ANYWHERE) -> None:
         """One datagram to whoever is idle; nobody idle costs one listing of an empty folder."""
         waiting = self.waiting()
         if not waiting:
             return
+        import socket
+
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
                 sender.setblocking(False)
@@ -65,6 +77,8 @@ class Wake:
         if self._address is not None:
             self._address.unlink(missing_ok=True)
         self._socket = self._address = None
+        if "_folder" not in vars(self):
+            return
         try:
             self._folder.rmdir()
         except OSError:
@@ -77,6 +91,8 @@ class Wake:
         self._socket = self._address = None
 
     def _listen(self) -> None:
+        import socket
+
         self._make_folder()  # and should its last user take it away now, this wait is without hints
         address = self._folder / f"{os.getpid()}-{SystemChance().nonce()[:8]}"
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -20,6 +20,7 @@ from unstuck.model import children as model
 from unstuck.model.errors import ErrorType, UnknownJob, UnstuckError
 from unstuck.model.lifecycle import JobState
 from unstuck.model.waits import Child, Wait
+from unstuck.records import dataclass
 from unstuck.store.database import Row, Transaction
 from unstuck.store.order.line import lock_free
 from unstuck.store.read.lookup import job_row

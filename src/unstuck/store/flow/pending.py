@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from unstuck.model.dependencies import Dependency, Fate, fate, reproach
@@ -22,6 +22,7 @@ from unstuck.model.job import AfterFailure, JobRecord, NewJob
 from unstuck.model.lifecycle import EventKind, JobState, Move, target_of
 from unstuck.model.payload import clean_text
 from unstuck.model.target import place_of
+from unstuck.records import dataclass
 from unstuck.store.database import Row, Transaction
 from unstuck.store.flow import waking
 from unstuck.store.guard import breaker

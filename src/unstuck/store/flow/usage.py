@@ -13,13 +13,13 @@ spending that was counted, so a repeated one is not counted again; an attempt's 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from unstuck.model.budget import exceeded, told
 from unstuck.model.job import AttemptRef
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.policy import Policy
 from unstuck.model.waits import Spent, TreeSpent
+from unstuck.records import dataclass
 from unstuck.store.database import Row, Transaction
 from unstuck.store.life import control
 from unstuck.store.order.name_ids import NameIds

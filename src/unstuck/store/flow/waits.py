@@ -11,11 +11,10 @@ timer came due.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from unstuck.model.children import MOST_CHILDREN
@@ -35,6 +34,7 @@ from unstuck.model.waits import (
     WaitRecord,
     spec_of,
 )
+from unstuck.records import dataclass
 from unstuck.store.database import Row, Transaction
 from unstuck.store.flow import children
 from unstuck.store.flow.pages import rows_behind
@@ -101,6 +101,8 @@ def free_addresses(t: Transaction, addresses: Iterable[tuple[str, str]]) -> set[
 
 
 def _mutex(tenant: str, address: str) -> int:
+    import hashlib
+
     digest = hashlib.blake2b(f"{tenant}\0{address}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True)
 
@@ -252,6 +254,8 @@ def signal(
 ) -> Signalled:
     """The oldest wait for it is answered; else it stays unclaimed, under this number; 0 if it was answered. An `id`
     that is known says what became of the event then, and nothing is written; EventConflict if it was another."""
+    import hashlib
+
     address = address_of(job or "", topic)
     _hold_address(t, tenant, address)
     if id is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from unstuck.model.errors import ErrorType, StoreBusy, UnstuckError
@@ -16,6 +16,7 @@ from unstuck.model.waits import (
     WaitKind,
     timeout_message,
 )
+from unstuck.records import dataclass
 from unstuck.store.database import Row, Transaction
 from unstuck.store.flow import children
 from unstuck.store.flow.waits import (

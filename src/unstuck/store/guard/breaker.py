@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from unstuck.model.errors import UnknownTenant
@@ -37,6 +36,7 @@ from unstuck.model.guard import (
 from unstuck.model.job import DEFAULT_TENANT, NewJob
 from unstuck.model.news import NewsItem, NewsKind
 from unstuck.model.payload import clean_text
+from unstuck.records import dataclass
 from unstuck.store.database import Row, Transaction
 from unstuck.store.guard import audit
 from unstuck.store.life import news

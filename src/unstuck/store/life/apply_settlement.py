@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from unstuck.model.errors import InvalidInput
@@ -33,6 +33,7 @@ from unstuck.model.settlement import (
 from unstuck.model.settlement import settle as decide
 from unstuck.model.target import Turn, turn_after
 from unstuck.model.waits import TOO_MANY_WAITS, WaitKind
+from unstuck.records import dataclass
 from unstuck.store.database import Row, Transaction
 from unstuck.store.flow import children, waits
 from unstuck.store.guard import breaker, dead_letters, signing

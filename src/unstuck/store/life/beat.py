@@ -8,7 +8,7 @@ beat; and a reconciliation that fails altogether is said, and costs nothing but 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +17,7 @@ from unstuck.model.errors import ErrorType, StoreBusy
 from unstuck.model.job import AttemptRef
 from unstuck.model.offers import is_unheard
 from unstuck.model.settlement import ErrorInfo, Lost, NotStarted
+from unstuck.records import dataclass
 from unstuck.store.database import Database, Row, Transaction
 from unstuck.store.life.apply_settlement import close, report_of
 from unstuck.store.life.offers import UNHEARD

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -38,6 +38,7 @@ from unstuck.model.errors import (
 from unstuck.model.job import JobRecord
 from unstuck.model.lifecycle import MOVES, JobState, Move, parse_shown
 from unstuck.model.payload import clean_text
+from unstuck.records import dataclass
 from unstuck.store.database import Row, Transaction
 from unstuck.store.flow import pending
 from unstuck.store.flow import steps as journals

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from unstuck.model.lifecycle import JobState
 from unstuck.model.news import NewsItem
 from unstuck.model.payload import clean_text
 from unstuck.model.settlement import ErrorInfo
+from unstuck.records import dataclass
 from unstuck.store.database import Row, Transaction
 from unstuck.store.life.news import tell
 from unstuck.store.order.line import promote

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from unstuck.model.errors import StoreError
 from unstuck.model.limits import LimitRoom, cut
+from unstuck.records import dataclass
 from unstuck.store.database import Database, Row, Transaction
 from unstuck.store.order.gates import of_routes
 from unstuck.store.order.limit_room import rooms_of

@@ -11,10 +11,11 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from unstuck.clock import boot
 from unstuck.model.errors import OutcomeUnknown, SchemaMismatch, StoreBusy, StoreUnavailable
+from unstuck.records import dataclass
 from unstuck.store.database import Database, Row, StoreSlow, Transaction
 from unstuck.store.flow import pending, waking
 from unstuck.store.guard import quarantine

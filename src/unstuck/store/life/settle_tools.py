@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from unstuck.chance import Chance
+from unstuck.records import dataclass
 from unstuck.store.order.name_ids import NameIds
 
 

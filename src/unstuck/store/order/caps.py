@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from unstuck.model.errors import TooManyQueued
 from unstuck.model.job import NewJob
+from unstuck.records import dataclass
 from unstuck.store.database import Row, Transaction
 from unstuck.store.port import EVERY
 

@@ -17,10 +17,9 @@ While there is no row, the policy is open: its number stands for what the first 
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -29,6 +28,7 @@ from unstuck.model.errors import InvalidPolicy
 from unstuck.model.job import NewJob
 from unstuck.model.names import LIFE, NAMED_EVERY
 from unstuck.model.policy import Policy, filled
+from unstuck.records import dataclass
 from unstuck.store.database import Database, Row, Transaction
 from unstuck.store.port import EVERY, Route
 from unstuck.store.rows import packed, span
@@ -464,5 +464,7 @@ def _must(row: Row | None) -> Row:
 
 
 def _digest(terms: Terms) -> str:
+    import hashlib
+
     body = terms.policy.to_json()
     return hashlib.sha256((body if terms.asked is None else packed([*terms.asked, body])).encode()).hexdigest()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 from unstuck.model.alerts import AlertFinding, AlertNumbers, AlertRecord, RuleStand, Severity
+from unstuck.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

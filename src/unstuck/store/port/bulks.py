@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 from unstuck.model.bulk import NO_OPTIONS, BulkOptions, BulkState, BulkVerb, Counted, Refusal
+from unstuck.records import dataclass
 from unstuck.store.port.jobs import JobFilter
 from unstuck.store.port.sweeps import Enough, never
 

@@ -7,9 +7,10 @@ of them may be locked even against reading.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, NamedTuple, Protocol
+
+from unstuck.records import dataclass
 
 #: What stands between us and a server: nothing, a pooler that keeps a session for each client, or one that lends a
 #: session for a transaction.

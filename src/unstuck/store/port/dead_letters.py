@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple, Protocol
 
 from unstuck.model.job import JobRecord
 from unstuck.model.keys import Within
+from unstuck.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

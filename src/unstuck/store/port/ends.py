@@ -9,6 +9,7 @@ from typing import Protocol
 
 from unstuck.model.ends import EndedJob, Follows
 from unstuck.model.job import NewJob
+from unstuck.records import dataclass
 from unstuck.store.port.read import FeedEvent
 
 

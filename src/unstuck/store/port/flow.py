@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -10,6 +9,7 @@ from unstuck.model.keys import Within
 from unstuck.model.news import Publication
 from unstuck.model.parts import MOST_PARTS, Part
 from unstuck.model.waits import Answer, Child, Signalled, Spent, StepRecord, WaitRecord
+from unstuck.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

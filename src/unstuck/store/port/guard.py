@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
 from unstuck.model.errors import SignatureRefused
 from unstuck.model.guard import EVERY as EVERY
 from unstuck.model.guard import Action, BlacklistEntry, Notification, SettingRecord
+from unstuck.records import dataclass
 
 #: What can fail for one thing alone while the store answers: the settle of an attempt, one item of a sweep or ingest.
 QuarantineDuty = Literal[

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
 from unstuck.model.hooks import HookOutcome, HookRules, HookSpec
 from unstuck.model.job import NewJob
+from unstuck.records import dataclass
 
 
 class StoredSecret(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple, Protocol
 
@@ -13,6 +12,7 @@ from unstuck.model.job import AttemptRecord, AttemptRef, EventRecord, JobRecord,
 from unstuck.model.keys import Within
 from unstuck.model.lifecycle import JobState, Shown
 from unstuck.model.redaction import Redactions
+from unstuck.records import dataclass
 from unstuck.store.port.dead_letters import LetterTerms
 from unstuck.store.port.worker import OrderKind, WorkerOrder
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 from unstuck.model.totals import EndName, EndTotal
+from unstuck.records import dataclass
 from unstuck.store.port.sweeps import Waiting
 
 

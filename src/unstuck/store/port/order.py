@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal, Protocol
 
 from unstuck.model.guard import EVERY as EVERY
 from unstuck.model.job import JobRecord
 from unstuck.model.lifecycle import JobState
+from unstuck.records import dataclass
 
 # EVERY, in place of a tenant: all of them (a limit then counts them together). As the name of a tenant or key limit:
 # each tenant or key by itself.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -13,6 +12,7 @@ from unstuck.model.keys import Within
 from unstuck.model.lifecycle import JobState
 from unstuck.model.waits import Child, Spent, StepRecord, WaitRecord
 from unstuck.model.why.facts import Facts, Locker
+from unstuck.records import dataclass
 
 TallyBy = Literal["tenant", "queue", "workflow"]
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from unstuck.model.job import AttemptRef, ClaimedJob, WorkerRecord, WorkflowRecord
 from unstuck.model.keys import Within
 from unstuck.model.schedules import DeclaredSchedule, ScheduleSpec
+from unstuck.records import dataclass
 from unstuck.store.port.worker import Asked, NewWorker, Verdict, WorkerOrder
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -16,6 +15,7 @@ from unstuck.model.schedules import (
     ScheduleSpec,
     ScheduleState,
 )
+from unstuck.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

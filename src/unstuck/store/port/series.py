@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
 from unstuck.model.lifecycle import JobState
+from unstuck.records import dataclass
 
 #: What the points of a series are told apart by, besides their time.
 SeriesPer = Literal["total", "queue", "workflow"]

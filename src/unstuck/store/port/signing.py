@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from unstuck.model.job import NewJob
 from unstuck.model.policy import Policy
+from unstuck.records import dataclass
 
 
 class SignedRow(NamedTuple):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal, NamedTuple, Protocol
 
 from unstuck.model.lifecycle import JobState
+from unstuck.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

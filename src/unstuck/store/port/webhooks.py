@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -15,6 +14,7 @@ from unstuck.model.webhooks import (
     WebhookRules,
     WebhookState,
 )
+from unstuck.records import dataclass
 from unstuck.store.port.read import FeedEvent
 
 #: How many that wait are counted of each webhook.

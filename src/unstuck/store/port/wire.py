@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-from dataclasses import dataclass
 from typing import Any, Final, get_type_hints
 
 import msgspec
@@ -18,6 +17,7 @@ from unstuck.model.errors import InvalidInput
 from unstuck.model.job import AttemptRef, ClaimedJob, WorkerRecord, WorkflowRecord
 from unstuck.model.schedules import DeclaredSchedule
 from unstuck.model.settlement import Lost, NotStarted, Outcome, Parked, Raised, Returned, Stopped, Stuck
+from unstuck.records import dataclass
 from unstuck.store.port.remote import ControlNews, Grant, Wanted
 from unstuck.store.port.worker import NewWorker, Report, Settled, Verdict, WorkerPort
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, Literal, Protocol
@@ -14,6 +14,7 @@ from unstuck.model.news import Publication
 from unstuck.model.schedules import DeclaredSchedule
 from unstuck.model.settlement import Outcome
 from unstuck.model.waits import Child, Journal, Spent
+from unstuck.records import dataclass
 from unstuck.store.hint import Hint
 from unstuck.store.port.guard import QuarantineDuty
 from unstuck.store.port.sweeps import Enough, never

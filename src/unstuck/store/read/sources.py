@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 from unstuck.model.lifecycle import FINAL, JobState, Shown
+from unstuck.records import dataclass
 from unstuck.store.database import Transaction
 from unstuck.store.port import JobFilter
 from unstuck.store.rows import terms_of
