@@ -157,6 +157,8 @@ def _hmac_states(secret: bytes) -> tuple[hashlib._Hash, hashlib._Hash]:
 
 
 def _hmac_verifying(secret: bytes, head: bytes) -> Callable[[bytes, bytes], bool]:
+    from hmac import compare_digest
+
     begun, ended = _hmac_states(secret)
     begun = begun.copy()
     begun.update(head)
@@ -165,7 +167,7 @@ def _hmac_verifying(secret: bytes, head: bytes) -> Callable[[bytes, bytes], bool
         inner, outer = begun.copy(), ended.copy()
         inner.update(rest)
         outer.update(inner.digest())
-        return hmac.compare_digest(outer.digest(), signature)
+        return compare_digest(outer.digest(), signature)
 
     return holds
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, get_args
 
 from unstuck.model.errors import InvalidInput, SecretNotOpened
+from unstuck.records import dataclass
 from unstuck.sealing import Sealer
 from unstuck.store.port import KeptSecret, SecretOwner, Store
 

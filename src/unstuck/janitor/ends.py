@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -23,6 +23,7 @@ from unstuck.model.errors import StoreBusy, StoreError, StoreLocked, TooManyQueu
 from unstuck.model.job import NewJob
 from unstuck.model.lifecycle import EventKind
 from unstuck.model.times import Times
+from unstuck.records import dataclass
 from unstuck.store.port import EndFacts, EndsPage, FeedEvent, FollowedEnd, Follower, LateEnd, Store
 from unstuck.telemetry import emit
 

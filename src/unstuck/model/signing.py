@@ -140,6 +140,8 @@ def signed_head(
 
 @functools.lru_cache(maxsize=1024)
 def policy_digest(policy: str) -> bytes:
+    import hashlib
+
     return _netstring(hashlib.sha256(policy.encode()).hexdigest().encode())
 
 
