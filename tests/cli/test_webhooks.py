@@ -39,6 +39,9 @@ def test_from_its_making_to_its_end(unstuck: Command, store: Store) -> None:
     assert "try 1" in unstuck("deliveries", "show", str(delivery["number"])).out
 
     assert unstuck("webhooks", "rotate", "hook", "--overlap", "1h").word != made.word
+    (unstuck.directory / "secret").write_text(made.word + "\n")
+    assert unstuck("webhooks", "rotate", "hook", "--secret-file", "secret").word == made.word
+    assert unstuck("webhooks", "rotate", "hook", "--secret", made.word).code == 2, "a command line is no secret"
     assert "paused" in unstuck("webhooks", "pause", "hook", "--reason", "they move").out
     assert "they move" in unstuck("webhooks", "show", "hook").out
     assert "is active; 1 waiting" in unstuck("webhooks", "enable", "hook").out
@@ -51,7 +54,7 @@ def test_from_its_making_to_its_end(unstuck: Command, store: Store) -> None:
     assert unstuck("webhooks", "show", "hook").code == 3
     assert unstuck("deliveries", "show", "99").code == 3
     said = [line["verb"] for line in unstuck("audit", "--verb", "webhooks", "--json").lines]
-    verbs = ("delete", "disable", "replay", "test", "enable", "pause", "rotate", "update", "create")
+    verbs = ("delete", "disable", "replay", "test", "enable", "pause", "rotate", "rotate", "update", "create")
     assert said == [f"webhooks.{verb}" for verb in verbs]
 
 

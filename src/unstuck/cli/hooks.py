@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -22,10 +21,6 @@ app = options.group(
 
 Name = Annotated[str, Argument(metavar="NAME", help="of the hook, or its id")]
 Limit = Annotated[int, options.rows(1000)]
-SecretFile = Annotated[
-    str | None,
-    option("--secret-file", metavar="FILE", help="with the sender's own secret; - for stdin; left out: one is made"),
-]
 
 
 @dataclass(frozen=True)
@@ -100,7 +95,7 @@ def create(
     scheme: Annotated[
         str, option("--scheme", metavar="SCHEME", help="how it is signed: standard, github, stripe or hmac")
     ] = "standard",
-    secret_file: SecretFile = None,
+    secret_file: options.SecretFile = None,
     by: options.By = None,
     *,
     flags: HookFlags,
@@ -109,7 +104,7 @@ def create(
     """Let another system start a workflow. The secret is printed this once."""
     with opened(common) as session:
         caller = session.caller.about(by=by)
-        secret = _secret(secret_file)
+        secret = options.secret_in(secret_file)
         view = hooks.create(caller, name, workflow, scheme=scheme, secret=secret, **flags.given())  # type: ignore[arg-type]
         now = session.now()
     _print_made(view, now, common.json)
@@ -138,7 +133,7 @@ def rotate(
         float,
         option("--overlap", read=options.seconds, metavar="DURATION", help="so long the old secret is accepted too"),
     ] = hooks.OVERLAP,
-    secret_file: SecretFile = None,
+    secret_file: options.SecretFile = None,
     by: options.By = None,
     *,
     common: options.Common,
@@ -146,7 +141,7 @@ def rotate(
     """Give it another secret, which is printed this once."""
     with opened(common) as session:
         caller = session.caller.about(by=by)
-        view, now = hooks.rotate(caller, name, secret=_secret(secret_file), overlap=overlap), session.now()
+        view, now = hooks.rotate(caller, name, secret=options.secret_in(secret_file), overlap=overlap), session.now()
     _print_made(view, now, common.json)
 
 
@@ -269,21 +264,7 @@ def _pair(text: str, sign: str, what: str) -> tuple[str, str]:
 
 
 def _body(given: str | None) -> str:
-    return "" if given is None else _read(given[1:]) if given.startswith("@") else given
-
-
-def _secret(file: str | None) -> str | None:
-    return None if file is None else _read(file).strip()
-
-
-def _read(file: str) -> str:
-    try:
-        if file == "-":
-            return sys.stdin.read()
-        with open(file, encoding="utf-8") as opened_file:
-            return opened_file.read()
-    except (OSError, ValueError) as error:
-        raise InvalidInput(f"{file} cannot be read: {error}") from None
+    return "" if given is None else options.text_in(given[1:]) if given.startswith("@") else given
 
 
 def _state(view: HookView) -> str:

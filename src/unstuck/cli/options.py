@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Annotated, Any, TypeVar
@@ -180,3 +181,25 @@ def group(summary: str, default: str | None = None, remark: str | None = None) -
 def single() -> Command:
     """A command without verbs."""
     return Command()
+
+
+#: Not the secret itself: what a command line says, every process of the host can read.
+SecretFile = Annotated[
+    str | None,
+    option("--secret-file", metavar="FILE", help="a secret that the other side has; - for stdin; else one is made"),
+]
+
+
+def secret_in(file: str | None) -> str | None:
+    return None if file is None else text_in(file).strip()
+
+
+def text_in(file: str) -> str:
+    """All of a file, or with - of stdin."""
+    try:
+        if file == "-":
+            return sys.stdin.read()
+        with open(file, encoding="utf-8") as opened:
+            return opened.read()
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"{file} cannot be read: {error}") from None

@@ -23,10 +23,6 @@ app = options.group(
 
 Name = Annotated[str, Argument(metavar="NAME", help="of the webhook")]
 Reason = Annotated[str | None, option("--reason", metavar="TEXT", help="for whoever looks at it")]
-Secret = Annotated[
-    str | None,
-    option("--secret", metavar="whsec_…", help="one that its receiver knows already; else a new one is made"),
-]
 
 
 @dataclass(frozen=True)
@@ -89,7 +85,7 @@ def show(name: Name, *, common: options.Common) -> None:
 def create(
     name: Name,
     url: Annotated[str, Argument(metavar="URL", help="https://…")],
-    secret: Secret = None,
+    secret_file: options.SecretFile = None,
     by: options.By = None,
     *,
     flags: FilterFlags,
@@ -97,7 +93,9 @@ def create(
 ) -> None:
     """Send what happens from now on to a URL. Its secret is shown once."""
     with opened(common) as session:
-        view = webhooks.create(session.caller.about(by=by), name, url, secret=secret, **flags.given())
+        view = webhooks.create(
+            session.caller.about(by=by), name, url, secret=options.secret_in(secret_file), **flags.given()
+        )
     _print_new(view, common.json)
 
 
@@ -129,14 +127,16 @@ def rotate(
         float,
         option("--overlap", read=options.seconds, metavar="DURATION", help="how long the old one signs too  [1d]"),
     ] = webhooks.OVERLAP,
-    secret: Secret = None,
+    secret_file: options.SecretFile = None,
     by: options.By = None,
     *,
     common: options.Common,
 ) -> None:
     """A new secret, shown once; the old one signs beside it for a while."""
     with opened(common) as session:
-        view = webhooks.rotate(session.caller.about(by=by), name, overlap=overlap, secret=secret)
+        view = webhooks.rotate(
+            session.caller.about(by=by), name, overlap=overlap, secret=options.secret_in(secret_file)
+        )
     _print_new(view, common.json)
 
 
