@@ -33,9 +33,9 @@ if not TYPE_CHECKING:
 def _made(cls: Any, *, frozen: bool = False, slots: bool = False, eq: bool = True, kw_only: bool = False) -> Any:
     own = set(vars(cls))
     has_hash = "__hash__" in own and not (cls.__hash__ is None and "__eq__" in own)
-    if cls.__doc__ is None:
-        cls.__doc__ = cls.__name__  # else the standard library makes one of a signature, which costs as much again
+    told, cls.__doc__ = cls.__doc__, cls.__doc__ or "-"  # else it is made of a signature, which costs as much again
     made = dataclasses.dataclass(cls, init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)
+    made.__doc__ = told
     known = dataclasses.fields(made)
     methods: dict[str, Any] = {"__repr__": _repr}
     if "__init__" not in own:

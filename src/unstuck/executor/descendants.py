@@ -83,7 +83,13 @@ def name_of(pid: int) -> str:
 
 
 def children_of(pid: int) -> list[int]:
-    """Of all its threads; by a look at everybody where the kernel keeps no lists of them."""
+    """Of all its threads. By two looks: the kernel's list leaves out one that lives if the one before it is reaped
+    at that moment."""
+    return list(dict.fromkeys(_children_listed(pid) + _children_listed(pid)))
+
+
+def _children_listed(pid: int) -> list[int]:
+    """By a look at everybody where the kernel keeps no lists of them."""
     found: list[int] = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):

@@ -17,7 +17,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import field, fields, replace
 from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import Any, Final
 
@@ -218,6 +217,8 @@ def retry_after_of(status: int, said: str | None, now: datetime) -> float | None
     text = said.strip()
     if text.isascii() and text.isdigit():
         return float(text[:_MOST_DIGITS])
+    from email.utils import parsedate_to_datetime
+
     try:
         at = parsedate_to_datetime(text)
     except (ValueError, TypeError, OverflowError):
