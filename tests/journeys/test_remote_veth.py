@@ -84,7 +84,7 @@ def veth() -> Iterator[Veth]:
                 _ip("netns", "del", side)
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     "cuts",
     [

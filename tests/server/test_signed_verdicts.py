@@ -146,7 +146,7 @@ def post(site: Site, body: Any, tenant: str) -> Any:
     return site.post(f"{JOBS}?tenant={tenant}", body)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @pytest.mark.usefixtures("shop")
 def test_a_server_with_keys_and_a_worker_behind_one_without_say_the_same(store_url: str, store: SqlStore) -> None:
     bodies = {name: bad.body() for name, bad in BAD.items()}

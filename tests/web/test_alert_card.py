@@ -13,7 +13,7 @@ from unstuck.assembly import ServerOptions
 from unstuck.store.sql_store import SqlStore
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_an_open_alert_is_a_card_that_leads_to_its_cause(url: str, store: SqlStore, browser: Browser) -> None:
     blocked(store, a_worker(store, lease=1e6), target="Grace")
     with running(ServerOptions(url, port=0)) as site, browser.new_context(base_url=site.url) as context:

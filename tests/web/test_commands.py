@@ -111,7 +111,7 @@ def a_troubled_house(site: Site, store: SqlStore, url: str) -> list[str]:
     return jobs
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_every_command_on_the_page_is_one_that_the_command_line_takes(
     url: str, store: SqlStore, browser: Browser
 ) -> None:

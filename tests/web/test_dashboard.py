@@ -72,7 +72,7 @@ def need(page: Page, text: str) -> Locator:
     return found.first
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 390)])
 def test_every_screen_opens_by_its_address_and_breaks_no_rule_for_access(
     house: House, browser: Browser, theme: Any, width: int

@@ -30,7 +30,7 @@ def need(page: Page, text: str, button: str) -> None:
     eventually(is_pressed, timeout=60)
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_the_demo_shows_a_newcomer_what_is_wrong_and_a_click_helps(tmp_path: Path, browser: Browser) -> None:
     words = [sys.executable, "-m", "unstuck", "demo", "--plain", "--fresh", "--for", "220"]
     log, noise = tmp_path / "demo.log", Noise()

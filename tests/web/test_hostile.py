@@ -53,7 +53,7 @@ def a_hostile_house(store: SqlStore, url: str) -> dict[str, str]:
     return {"blocker": blocker.id, "failing": failing.id, "running": running_one.id, "asks": asks, "done": done.id}
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_what_others_wrote_is_text_on_every_screen(url: str, store: SqlStore, browser: Browser) -> None:
     jobs = a_hostile_house(store, url)
     noise, broken = Noise(), []

@@ -49,7 +49,7 @@ class Held:
         return cls(found["JSHeapUsedSize"], found["Nodes"], found["JSEventListeners"])
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("screen", ["/", "/jobs", "/jobs?q=state:QUEUED", "/jobs/{job}"])
 def test_a_page_that_is_left_open_does_not_grow(url: str, store: SqlStore, browser: Browser, screen: str) -> None:
     store.register_workflows([WorkflowRecord("greet", "v1", "default", Policy(), {})])
