@@ -70,7 +70,8 @@ def test_a_slow_claim_delays_nobody_who_shares_it(house: House, workers: int, ne
     bad, *others = house.send("work", "later", times=1 + neighbours, delay=1.0)
     with slow(house.url, "unstuck_running", f"NEW.job = {house.number(bad)}", Times().store_call + 1):
         since = boot()
-        house.starts("later", neighbours, within=1.0 + SOON)
+        # On a busy machine a little more than is promised, and less than if they waited for the slow call.
+        house.starts("later", neighbours, within=1.0 + SOON + 0.7)
         house.endure(since)
         eventually(lambda: is_set_aside(house, bad), timeout=10)
         assert "statement timeout" in house.why(bad).verdict

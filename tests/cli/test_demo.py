@@ -88,7 +88,7 @@ def _says(file: Path, words: str) -> bool:
     return words in file.read_text()
 
 
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(600)
 def test_the_demo_shows_a_workflow_being_blacklisted_and_releases_that_people_decide(
     bare: Command, tmp_path: Path
 ) -> None:
@@ -107,7 +107,7 @@ def test_the_demo_shows_a_workflow_being_blacklisted_and_releases_that_people_de
             "Margaret said no",
             "LIFTED",
         ):
-            eventually(partial(_says, said, words), timeout=90)
+            eventually(partial(_says, said, words), timeout=150)
     finally:
         process.send_signal(signal.SIGINT)
         assert process.wait(40) == 0

@@ -34,7 +34,7 @@ def test_a_bulk_survives_kill_9_of_the_worker_that_carries_it(start: Callable[..
     assert jobs.store.counts()[JobState.CANCELLED] == half.done, "what was counted was done, and nothing else"
 
     start("second")
-    eventually(lambda: bulks.get(bulk.number).state is BulkState.DONE, timeout=60)
+    eventually(lambda: bulks.get(bulk.number).state is BulkState.DONE, timeout=100)
 
     done = bulks.get(bulk.number)
     assert (done.matched, done.done, done.refused, done.moved_on, done.left) == (MANY, MANY, 0, 0, 0)
