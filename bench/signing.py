@@ -22,7 +22,7 @@ BOUNDS = {"hmac": 0.85, "ed25519": 0.3}
 PREFIX = {"postgres": "", "sqlite": "sqlite-"}
 #: Seconds that all cells together wait for a quiet machine: on one that is never quiet this ends, and says so.
 PATIENCE = 120.0
-#: Cores that others may use before a speed is chance, and CPU per job is what can be compared.
+#: Cores that others may use before a speed is chance; then CPU per job, told beside it, says more.
 QUIET = 0.1
 _CALLS, _TURNS = 2000, 7
 
@@ -61,14 +61,11 @@ def _keeps(harder: str, easier: str, lines: Sequence[Line]) -> bool:
         for part in ("supervisor_us", "executor_us", "database_us")
     )
     others = statistics.median(line["others_cores"] for pair in rounds for line in pair)
-    is_loaded = others > QUIET
-    judged = "by CPU" if is_loaded else "by speed"
     print(
-        f"{harder}: {speed:.2f} × {easier} by speed, {work:.2f} × by CPU (at least {bound}, {judged});"
-        f" µs/job of CPU: {parts}"
-        + (f"; the machine was loaded: others used {others:.1f} cores" if is_loaded else "")
+        f"{harder}: {speed:.2f} × {easier} by speed (at least {bound}), {work:.2f} × by CPU; µs/job of CPU: {parts}"
+        + (f"; others used {others:.1f} cores: speed says little" if others > QUIET else "")
     )
-    return (work if is_loaded else speed) >= bound
+    return speed >= bound
 
 
 def _measured(lines: Sequence[Line], number: int) -> dict[str, Line]:
