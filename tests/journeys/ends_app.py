@@ -15,6 +15,7 @@ def work(path: str, how: str) -> str:
     if how == "raise":
         raise ValueError(how)
     if how == "hang":
+        mark(path, how)
         time.sleep(600)
     return path
 
