@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import field, replace
 from functools import partial
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from unstuck.worker.readiness import Readiness
     from unstuck.worker.shutdown import Shutdown
     from unstuck.worker.supervisor import Beside, Supervisor
+    from unstuck.worker.zygote_process import ZygoteProcess
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,8 @@ class WorkerOptions:
     key: str | None = field(default=None, repr=False)
     ca: str | None = None
     allow_http: bool = False
+    #: Has imported the app already, to be asked for its settings; of the first incarnation.
+    zygote: ZygoteProcess | None = field(default=None, repr=False, compare=False)
 
 
 #: Requests a second of one key, on average.
@@ -189,6 +192,25 @@ def _health_parts(options: WorkerOptions, readiness: Readiness, supervisor: Supe
     return [recorder, readers, HealthPort(options.health_host, options.health_port or 0, answers, clock)]
 
 
+def start_zygote(app: str, environ: Mapping[str, str], server: str | None, key: str | None) -> ZygoteProcess:
+    """Of a worker whose settings are not known yet."""
+    from unstuck.worker.zygote_process import ZygoteProcess
+
+    return ZygoteProcess(app, _new_incarnation(server, key), environ)
+
+
+def _new_incarnation(server: str | None, key: str | None) -> str:
+    from unstuck.chance import SystemChance
+
+    nonce = SystemChance().nonce()
+    if server is None:
+        return nonce
+    from unstuck.model.keys import id_in
+    from unstuck.model.offers import remote_incarnation
+
+    return remote_incarnation(None if key is None else id_in(key), nonce)
+
+
 def import_parts() -> None:
     """What a worker is made of, which takes longest to import; for who has to wait for something else anyway. What
     cannot be imported is told by who needs it."""
@@ -233,7 +255,6 @@ def _check(options: WorkerOptions) -> None:
 class _Ties:
     """How one incarnation asks: the database itself, or a server."""
 
-    incarnation: str
     store: WorkerPort
     beat_store: WorkerPort
     last_store: Callable[[], WorkerPort]
@@ -247,7 +268,7 @@ class _Ties:
 
 def _ties_of(
     options: WorkerOptions, clock: Clock, chance: Chance, wake: Callable[[], None]
-) -> Callable[[HeldKeys], _Ties]:
+) -> Callable[[str, HeldKeys], _Ties]:
     """Makes new ones for every incarnation."""
     if options.server:
         return _ties_to_server(options, clock, chance)
@@ -256,15 +277,14 @@ def _ties_of(
 
 def _ties_to_database(
     options: WorkerOptions, clock: Clock, chance: Chance, wake: Callable[[], None]
-) -> Callable[[HeldKeys], _Ties]:
+) -> Callable[[str, HeldKeys], _Ties]:
     from unstuck.store.drivers.leaps import Witness
     from unstuck.worker.claim import Claimer
     from unstuck.worker.verifier import Verifier
 
     times, witness = options.times, Witness()
 
-    def tie(keys: HeldKeys) -> _Ties:
-        incarnation = chance.nonce()
+    def tie(incarnation: str, keys: HeldKeys) -> _Ties:
         name = incarnation[:8]
         opened = partial(open_store, options.database, times)
         store = opened(application=f"unstuck {name}", witness=witness)
@@ -285,7 +305,6 @@ def _ties_to_database(
             )
 
         return _Ties(
-            incarnation,
             store,
             beat_store=opened(application=f"unstuck beat {name}", witness=witness),
             last_store=lambda: opened(application=f"unstuck end {name}"),
@@ -299,20 +318,16 @@ def _ties_to_database(
     return tie
 
 
-def _ties_to_server(options: WorkerOptions, clock: Clock, chance: Chance) -> Callable[[HeldKeys], _Ties]:
-    from unstuck.model.keys import id_in
-    from unstuck.model.offers import remote_incarnation
+def _ties_to_server(options: WorkerOptions, clock: Clock, chance: Chance) -> Callable[[str, HeldKeys], _Ties]:
     from unstuck.worker.flow_calls import unsigned
     from unstuck.worker.held_keys import KeysOfServer
     from unstuck.worker.remote_claim import NoDuties, RemoteClaimer
 
-    times, key = options.times, options.key
+    times = options.times
 
-    def tie(_: HeldKeys) -> _Ties:
-        incarnation = remote_incarnation(None if key is None else id_in(key), chance.nonce())
+    def tie(incarnation: str, _: HeldKeys) -> _Ties:
         port = server_port(options, incarnation)
         return _Ties(
-            incarnation,
             port,
             beat_store=port,
             last_store=lambda: port,
@@ -375,11 +390,15 @@ def _life_of(
     # A process without a slot would only cost memory.
     seats = Seats(slots=options.concurrency, processes=min(options.processes, options.concurrency))
 
+    early = [] if options.zygote is None else [options.zygote]
+
     def begin(shutdown: Shutdown) -> Incarnation:
-        ties = tie(keys)
+        zygote = early.pop() if early else None
+        incarnation = _new_incarnation(options.server, options.key) if zygote is None else zygote.incarnation
+        ties = tie(incarnation, keys)
         fleet = Fleet(
             options.app,
-            incarnation=ties.incarnation,
+            incarnation=incarnation,
             slots=-(-seats.slots // seats.processes),
             pulse=times.pulse,
             kill_grace=times.kill_grace,
@@ -388,11 +407,13 @@ def _life_of(
             fork=options.fork,
             policy=options.policy,
             max_timeout=times.max_timeout,
+            database=None if options.server else options.database,
             log_json=options.log_json,
             clock=clock,
+            zygote=zygote,
         )
         parts = WorkerParts(
-            incarnation=ties.incarnation,
+            incarnation=incarnation,
             store=ties.store,
             beat_store=ties.beat_store,
             last_store=ties.last_store,

@@ -121,3 +121,31 @@ def test_an_app_that_imports_numpy_still_forks(unstuck: Command) -> None:
     with working(unstuck):
         runs(unstuck)
         eventually(lambda: shown(unstuck).get("mode") == "fork", timeout=15)
+
+
+@only_sqlite
+def test_a_worker_imports_its_app_once_and_passes_on_what_that_prints(unstuck: Command) -> None:
+    """The process that is asked for the app's own settings is the one that forks its executors; a flood that it
+    prints meanwhile keeps nobody waiting."""
+    mine, imports = unstuck.directory / "mine.py", unstuck.directory / "imports"
+    record = f"import os\nopen({str(imports)!r}, 'a').write(f'{{os.getpid()}}\\n')\nprint('mine is here', flush=True)\n"
+    flood = "os.write(1, b'flood' * 100_000)\n"
+    mine.write_text(record + flood + APP)
+    with working(unstuck) as log:
+        eventually(lambda: shown(unstuck).get("workflows") == ["add"], timeout=30)
+        eventually(lambda: '"text": "mine is here"' in log.read_text(), timeout=10)
+        with_its_worker = imports.read_text().split()
+    assert len(with_its_worker) == 1
+
+
+@only_sqlite
+def test_an_app_finds_the_database_of_its_worker_while_it_is_imported(unstuck: Command) -> None:
+    """Named by a flag, in the environment of a process that was started before all settings were known."""
+    found = unstuck.directory / "found"
+    (unstuck.directory / "mine.py").write_text(
+        f"import os\nopen({str(found)!r}, 'a').write(os.environ.get('UNSTUCK_DATABASE', 'none') + '\\n')\n{APP}"
+    )
+    with working(unstuck, "--database", "sqlite:///elsewhere.db", UNSTUCK_DATABASE="sqlite:///other.db"):
+        eventually(lambda: found.exists() and found.read_text(), timeout=30)
+        eventually(lambda: unstuck("workers", "--json", "--database", "sqlite:///elsewhere.db").lines, timeout=15)
+    assert found.read_text().split() == ["sqlite:///elsewhere.db"]

@@ -226,13 +226,13 @@ def settings_of(
     ask_app: bool = False,
     insist: bool = False,
     own: Mapping[str, Any] | None = None,
-    meanwhile: Callable[[], object] = lambda: None,
+    ask: Callable[[Settings], Mapping[str, Any]] | None = None,
 ) -> Settings:
     """Defaults < preset < file < environment < the app's own code < these flags; a flag of None was not given.
 
     The app is asked when the command needs all of its settings, or when nothing else names a database; `insist`: one
     that cannot be imported is an error, even if the database is known; `own`: what it answered when somebody asked it
-    before. `meanwhile` is called while its answer is waited for.
+    before; `ask`: another way to ask it.
     """
     from unstuck.config import load
 
@@ -243,7 +243,7 @@ def settings_of(
     if not settings.app or (is_known and not ask_app):
         return settings
     try:
-        own = told_by(settings.app, settings.times.import_limit, meanwhile)["settings"]
+        own = (ask or _said)(settings)
     except NotAnApp:
         raise
     except InvalidInput:
@@ -253,7 +253,11 @@ def settings_of(
     return load(flags, app=own)
 
 
-def told_by(app: str, limit: float, meanwhile: Callable[[], object] = lambda: None) -> dict[str, dict[str, Any]]:
+def _said(settings: Settings) -> Mapping[str, Any]:
+    return told_by(settings.app or "", settings.times.import_limit)["settings"]
+
+
+def told_by(app: str, limit: float) -> dict[str, dict[str, Any]]:
     """What `App(…)` and its decorators say in the code, asked in a process of its own: importing user code may do
     anything."""
     import subprocess
@@ -261,7 +265,6 @@ def told_by(app: str, limit: float, meanwhile: Callable[[], object] = lambda: No
     pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(question(app), text=True, env=without_keys(os.environ), **pipes) as asked:
         try:
-            meanwhile()
             out, err = asked.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
             raise took_too_long(app, limit) from None

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 from unstuck import clock, telemetry
 from unstuck.cli import options, output
 from unstuck.cli.companion import heard
+from unstuck.cli.excerpt import told
 from unstuck.cli.log_writer import LogWriter
 from unstuck.cli.parser import Argument, option
 from unstuck.cli.session import (
@@ -28,6 +29,7 @@ from unstuck.records import dataclass
 if TYPE_CHECKING:
     from unstuck.assembly import WorkerOptions
     from unstuck.config import Settings
+    from unstuck.worker.zygote_process import ZygoteProcess
 
 app = options.single()
 
@@ -107,17 +109,15 @@ class WorkerFlags:
     ] = False
     database: options.Database = None
 
-    def settings(self) -> Settings:
+    def settings(self, ask: Callable[[Settings], Mapping[str, Any]] | None = None) -> Settings:
         """With what files, the environment and the app's own code say besides."""
-        from unstuck.assembly import import_parts
-
         named = {name: getattr(self, name) for name in _SETTINGS}
         pairs = _pairs(self.set_ or [])
         flags = {"app": self.app_name, "queues": _names(self.queues), **named, **pairs}
         if self.server is not None and self.preset is None:
             flags["preset"] = "signed_remote"
         own = _told_by_dev() if self.for_dev else None
-        settings = settings_of(flags, ask_app=True, insist=self.check, own=own, meanwhile=import_parts)
+        settings = settings_of(flags, ask_app=True, insist=self.check, own=own, ask=ask)
         if not settings.app:
             raise InvalidInput("which app? unstuck worker MODULE:APP, or UNSTUCK_APP=MODULE:APP")
         return settings
@@ -133,14 +133,19 @@ _SETTINGS = (
 @app.command()
 def worker(flags: WorkerFlags) -> int:
     """Run jobs. TERM or Ctrl-C once: finish what runs, take nothing new; twice: hand everything back now."""
-    from unstuck.assembly import build_worker
-
-    settings = flags.settings()
-    chosen = _chosen(settings, flags)
     if flags.check:  # before anything is built: a look makes no database
-        _introduce(chosen)
+        settings = flags.settings()
+        _introduce(_chosen(settings, flags))
         _tell_policies(settings)
         return 0
+    early = _Early(flags.server, _key(flags))
+    settings = flags.settings(early.ask)
+    return _run(flags, settings, _chosen(settings, flags, early.zygote))
+
+
+def _run(flags: WorkerFlags, settings: Settings, chosen: WorkerOptions) -> int:
+    from unstuck.assembly import build_worker
+
     # Only here: what was imported before its app was asked, the start of a worker waited for.
     from unstuck.cli.eventlog import calm, human_log, json_log
     from unstuck.cli.job_lines import JobLines
@@ -182,7 +187,33 @@ def worker(flags: WorkerFlags) -> int:
         writer.finish()
 
 
-def _chosen(settings: Settings, flags: WorkerFlags) -> WorkerOptions:
+class _Early:
+    """The process that imports the app, started before the worker knows its settings and asked for those that the
+    app's own code names; meanwhile we import what we are made of. It ends with us, whatever we come to refuse."""
+
+    def __init__(self, server: str | None, key: str | None) -> None:
+        self._server, self._key = server, key
+        self.zygote: ZygoteProcess | None = None
+
+    def ask(self, settings: Settings) -> Mapping[str, Any]:
+        from unstuck.assembly import import_parts, start_zygote
+
+        environ = dict(os.environ)
+        if "database" in settings.origins and self._server is None:
+            environ["UNSTUCK_DATABASE"] = settings.database
+        app = settings.app or ""
+        zygote = start_zygote(app, environ, self._server, self._key)
+        from unstuck.worker.zygote_process import NotImported
+
+        try:
+            said = zygote.ask(settings.times.import_limit, import_parts)
+        except NotImported as problem:
+            raise InvalidInput(told(f"app {app} cannot be imported", str(problem))) from None
+        self.zygote = zygote
+        return said
+
+
+def _chosen(settings: Settings, flags: WorkerFlags, zygote: ZygoteProcess | None = None) -> WorkerOptions:
     from unstuck.assembly import WorkerOptions
 
     return WorkerOptions(
@@ -209,6 +240,7 @@ def _chosen(settings: Settings, flags: WorkerFlags) -> WorkerOptions:
         key=_key(flags),
         ca=flags.ca,
         allow_http=flags.allow_http,
+        zygote=zygote,
     )
 
 

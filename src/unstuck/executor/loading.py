@@ -1,8 +1,8 @@
 """Finding the app: "module:attribute" or "path/file.py:attribute" -> its Registry. Here user code begins.
 
 `python -m unstuck.executor.loading APP` prints as JSON the settings that the app's own code names, and what its
-decorators say of policies: so a supervisor can learn its database without importing user code itself. What is no App
-is told by its exit code, and its type is the last line on stdout.
+decorators say of policies: so a command can learn its database without importing user code itself (a worker asks its
+zygote). What is no App is told by its exit code, and its type is the last line on stdout.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import os
 import sys
 import traceback
 from types import ModuleType
+from typing import Any
 
 from unstuck.executor.process import die_with_parent
 from unstuck.model.errors import InvalidInput, NotAnApp
@@ -29,13 +30,21 @@ NOT_AN_APP = 65  # an exit code that neither Python nor a signal uses
 
 def load_registry(app: str) -> Registry:
     """Import the app and take what it has registered."""
-    found = load_app(app)
+    return registry_of(load_app(app), app)
+
+
+def registry_of(found: object, app: str) -> Registry:
     registry = getattr(found, "_registry", None)
     if not isinstance(registry, Registry):
         raise NotAnApp(app, type(found).__name__)
     if registry.code_version == UNVERSIONED:
         registry.code_version = code_version(app)
     return registry
+
+
+def settings_in(found: object) -> dict[str, Any]:
+    """Those that the app's own code names."""
+    return dict(getattr(found, "_given", {}))
 
 
 def code_version(app: str) -> str:
@@ -126,7 +135,7 @@ def _tell(app: str) -> int:
         print(type(found).__name__)
         return NOT_AN_APP
     workflows = {name: json.loads(said(name, handler.said)) for name, handler in registry.handlers.items()}
-    print(json.dumps({"settings": getattr(found, "_given", {}), "workflows": workflows}))
+    print(json.dumps({"settings": settings_in(found), "workflows": workflows}))
     return 0
 
 

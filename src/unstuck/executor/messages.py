@@ -271,6 +271,23 @@ class Fork(Message, tag=1):
     slots: int
 
 
+# supervisor → zygote, once, when it is known how the worker is to run
+
+
+class Terms(Message, tag=2):
+    """How this worker runs what the zygote imports; the page with its lease comes along. A zygote may be started
+    before anybody knows: its app's own code has a say in it."""
+
+    pulse: float
+    #: None: fork, if nothing speaks against it.
+    fork: bool | None = None
+    #: What this worker gives to jobs that say nothing of it, as JSON; None: as the app's own settings have it.
+    policy: str | None = None
+    max_timeout: float | None = None
+    #: For handlers that enqueue: an App() without a database of its own means this one. None: the worker has none.
+    database: str | None = None
+
+
 # zygote → supervisor
 
 
@@ -289,6 +306,8 @@ class AppImported(Message, tag=1):
 
 class AppFailed(Message, tag=2):
     error: str
+    #: What was found there instead of an App: the name of its type.
+    found: str = ""
 
 
 class Forked(Message, tag=3):
@@ -310,6 +329,12 @@ class ExitedMessage(Message, tag=5):
     why: str
 
 
+class AppFound(Message, tag=6):
+    """The app is imported, and terms are waited for. `settings`: those that its own code names."""
+
+    settings: dict[str, Any]
+
+
 ToExecutor = Run | Cancel | RecallMessage | DrainMessage | Show | Answered
 FromExecutor = (
     Ready
@@ -325,11 +350,11 @@ FromExecutor = (
     | LeftBehindMessage
     | FlowCallMessage
 )
-FromZygote = AppImported | AppFailed | Forked | NotForked | ExitedMessage
+FromZygote = AppFound | AppImported | AppFailed | Forked | NotForked | ExitedMessage
 
 to_executor = msgspec.msgpack.Decoder(list[ToExecutor])
 from_executor = msgspec.msgpack.Decoder(list[FromExecutor])
-to_zygote = msgspec.msgpack.Decoder(list[Fork])
+to_zygote = msgspec.msgpack.Decoder(list[Fork | Terms])
 from_zygote = msgspec.msgpack.Decoder(list[FromZygote])
 _encoder = msgspec.msgpack.Encoder()
 

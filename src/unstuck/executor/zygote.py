@@ -1,5 +1,8 @@
 """The zygote: imports the app once, alone in its thread; forks executors, reaps them, guards the lease.
 
+A worker starts it before it knows how it is to run, because the app's own code has a say in that: it tells the
+settings that it finds, and waits for its terms.
+
 It stands between the supervisor and everything that runs user code. As sub-reaper it adopts what executors leave
 behind; when the supervisor dies it kills them all and ends; when the lease in its own page has passed it kills them
 even if the supervisor is frozen. It keeps none of the executors' descriptors: one executor must not hold another's
@@ -21,68 +24,56 @@ import signal
 import socket
 import sys
 import traceback
-from dataclasses import asdict
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any, Literal, NoReturn
+
+import msgspec
 
 from unstuck.clock import boot
 from unstuck.executor import fallback, forking, process
 from unstuck.executor.bootstrap import Descriptors, begin
 from unstuck.executor.capture import route_streams
 from unstuck.executor.descendants import Descendant, executor_of, kill_where, look_at, processes
-from unstuck.executor.loading import load_registry
+from unstuck.executor.loading import load_app, registry_of, settings_in
 from unstuck.executor.messages import (
     AppFailed,
+    AppFound,
     AppImported,
     ExitedMessage,
     Fork,
     Forked,
     FrameReader,
     NotForked,
+    Terms,
     pack,
     to_zygote,
 )
 from unstuck.executor.page import SharedPage
 from unstuck.executor.tagging import TagPlace
+from unstuck.executor.zygote_setup import LEASE_OVER, ZygoteSetup
+from unstuck.model.errors import NotAnApp
 from unstuck.model.payload import clean_text
 from unstuck.model.policy import Policy
 from unstuck.model.workflow import Registry
-from unstuck.records import dataclass
 
 #: How often it looks around at the latest, without a signal, a word of its supervisor or the end of the lease.
 ROUND = 0.5
 #: The same while it has something to do that nobody wakes it for.
 SHORT_ROUND = 0.05
-LEASE_OVER = "the worker's lease had run out"
 _MAX_ERROR = 32 << 10
 
 
-@dataclass(frozen=True, slots=True)
-class ZygoteSetup:
-    """What the supervisor tells a zygote at its start; the descriptors are inherited."""
-
-    app: str
-    incarnation: str
-    supervisor: int
-    pulse: float
-    fork: bool | None
-    control: int
-    page: int
-    role: Literal["import", "guard"] = "import"
-    #: What this worker gives to jobs that say nothing of it, as JSON; None: as the app's own settings have it.
-    policy: str | None = None
-    max_timeout: float | None = None
-
-    def argv(self) -> list[str]:
-        return [sys.executable, "-m", "unstuck.executor.zygote", json.dumps(asdict(self))]
-
-
 class Zygote:
-    def __init__(self, setup: ZygoteSetup, registry: Registry | None, place: TagPlace) -> None:
+    def __init__(
+        self, setup: ZygoteSetup, terms: Terms, page: int, registry: Registry | None, place: TagPlace
+    ) -> None:
         self._setup = setup
+        self._pulse = terms.pulse
         self._place = place
         self._registry = registry
         self._control = socket.socket(fileno=setup.control)
-        self._page = SharedPage(setup.page)
+        self._page = SharedPage(page)
+        os.close(page)
         self._inbox = FrameReader(to_zygote)
         self._descriptors: list[int] = []
         self._executors: dict[int, int] = {}
@@ -171,11 +162,10 @@ class Zygote:
             signal.set_wakeup_fd(-1)
             self._control.close()
             self._page.close()
-            os.close(setup.page)
             os.close(self._wake_in)
             os.close(self._wake_out)
             executor = begin(
-                fds, fork.executor, setup.incarnation, parent, fork.slots, setup.pulse, fork.alone, self._place
+                fds, fork.executor, setup.incarnation, parent, fork.slots, self._pulse, fork.alone, self._place
             )
             executor.serve(self._registry)
         except BaseException:
@@ -193,7 +183,7 @@ class Zygote:
                 executor=fork.executor,
                 parent=os.getpid(),
                 slots=fork.slots,
-                pulse=setup.pulse,
+                pulse=self._pulse,
                 alone=fork.alone,
                 socket=fds.socket,
                 page=fds.page,
@@ -273,43 +263,64 @@ def _kill(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def _import(setup: ZygoteSetup) -> Registry:
-    """Import the app and report; ends the process if that fails, or if it must go on as a guard."""
+def _import(setup: ZygoteSetup) -> tuple[Registry, Terms, int]:
+    """Import the app, tell what it says of itself, hear the terms and report; ends the process if that fails, or if
+    it must go on as a guard."""
     control = socket.socket(fileno=os.dup(setup.control))
     try:
         route_streams()
         sys.argv = ["unstuck"]
-        registry = load_registry(setup.app)
-        base = None if setup.policy is None else Policy.from_json(setup.policy)
-        records = list(registry.records(base, setup.max_timeout))
-        coroutines = [name for name, handler in registry.handlers.items() if handler.is_async]
-        reason = _against_forking(setup)
-    except BaseException:
-        control.sendall(pack([AppFailed(clean_text(traceback.format_exc(limit=-60), _MAX_ERROR))]))
-        os._exit(1)
-    mode: Literal["fork", "spawn"] = "spawn" if reason else "fork"
+        found = load_app(setup.app)
+        registry = registry_of(found, setup.app)
+        control.sendall(pack([AppFound(settings_in(found))]))
+    except BaseException as error:
+        _fail(control, error)
+    terms, page = _hear_terms(control)
+    if terms.database is not None:
+        os.environ["UNSTUCK_DATABASE"] = terms.database
     try:
+        base = None if terms.policy is None else Policy.from_json(terms.policy)
+        records = list(registry.records(base, terms.max_timeout))
+        coroutines = [name for name, handler in registry.handlers.items() if handler.is_async]
+        reason = "forking is switched off" if terms.fork is False else forking.danger()
+        mode: Literal["fork", "spawn"] = "spawn" if reason else "fork"
         named = registry.app or setup.app
         facts = (records, registry.code_version, mode, reason or "", coroutines, registry.schedules, named, setup.app)
         control.sendall(pack([AppImported(*facts)]))
-    except OSError:
-        os._exit(0)  # the supervisor went away meanwhile: nobody needs this app
+    except BaseException as error:
+        _fail(control, error)
     control.close()
     if reason:
-        _become_guard(setup)
-    return registry
+        _become_guard(setup, terms, page)
+    return registry, terms, page
 
 
-def _against_forking(setup: ZygoteSetup) -> str | None:
-    if setup.fork is False:
-        return "forking is switched off"
-    return forking.danger()
+def _fail(control: socket.socket, error: BaseException) -> NoReturn:
+    # The supervisor may have gone away meanwhile: then nobody needs this app.
+    with contextlib.suppress(OSError):
+        text = "".join(traceback.format_exception(error, limit=-60))
+        found = error.found if isinstance(error, NotAnApp) else ""
+        control.sendall(pack([AppFailed(clean_text(text, _MAX_ERROR), found)]))
+    os._exit(1)
 
 
-def _become_guard(setup: ZygoteSetup) -> None:
+def _hear_terms(control: socket.socket) -> tuple[Terms, int]:
+    """They may have come before the app was imported, or come long after."""
+    inbox, descriptors = FrameReader(to_zygote), list[int]()
+    while True:
+        data, fds, _, _ = socket.recv_fds(control, 65536, 1, getattr(socket, "MSG_CMSG_CLOEXEC", 0))
+        descriptors += fds
+        if not data:
+            os._exit(0)  # the supervisor needs us no more
+        for message in inbox.take(data):
+            assert isinstance(message, Terms)
+            return message, descriptors[0]
+
+
+def _become_guard(setup: ZygoteSetup, terms: Terms, page: int) -> None:
     os.set_inheritable(setup.control, True)
-    os.set_inheritable(setup.page, True)
-    guard = ZygoteSetup(**{**asdict(setup), "role": "guard"})
+    os.set_inheritable(page, True)
+    guard = replace(setup, role="guard", page=page, terms=msgspec.json.encode(terms).decode())
     os.execv(sys.executable, guard.argv())
 
 
@@ -318,13 +329,16 @@ def run(setup: ZygoteSetup) -> None:
     process.die_with_parent(setup.supervisor)
     process.adopt_orphans()
     os.set_inheritable(setup.control, False)
-    os.set_inheritable(setup.page, False)
     # Before the app can move it.
     place = TagPlace()
-    registry = _import(setup) if setup.role == "import" else None
+    registry: Registry | None = None
+    if setup.role == "import":
+        registry, terms, page = _import(setup)
+    else:
+        terms, page = msgspec.json.decode(setup.terms, type=Terms), setup.page
     gc.collect()
     gc.freeze()
-    zygote = Zygote(setup, registry, place)
+    zygote = Zygote(setup, terms, page, registry, place)
     try:
         zygote.serve()
     finally:

@@ -191,6 +191,7 @@ class NotAnApp(InvalidInput):
 
     def __init__(self, name: str, kind: str) -> None:
         super().__init__(f"{name} is not an App; its type is {kind}")
+        self.found = kind
 
 
 class InvalidArguments(InvalidInput):

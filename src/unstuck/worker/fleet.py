@@ -27,9 +27,10 @@ from unstuck.executor.messages import (
     RecallMessage,
     Reply,
     Show,
+    Terms,
 )
 from unstuck.executor.page import HEADER, SharedPage, memory_file
-from unstuck.executor.zygote import LEASE_OVER, ZygoteSetup
+from unstuck.executor.zygote_setup import LEASE_OVER
 from unstuck.model.job import AttemptRef, ClaimedJob
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.payload import clean_text
@@ -43,6 +44,7 @@ from unstuck.worker.output_pipe import OutputPipe
 from unstuck.worker.pending_forks import PendingFork, PendingForks, close_all, prepare_fork
 from unstuck.worker.processes import ExecutorDied, ExecutorView, FleetEvent, FlowCall, Recalled
 from unstuck.worker.zygote_link import ZygoteLink
+from unstuck.worker.zygote_process import ZygoteProcess
 
 #: How long a dead executor may wait for its status; after that it is reported without one.
 STATUS_WITHIN = 5.0
@@ -64,9 +66,12 @@ class Fleet:
         fork: bool | None = None,
         policy: Policy | None = None,
         max_timeout: float | None = None,
+        database: str | None = None,
         log_json: bool = False,
         clock: Clock | None = None,
+        zygote: ZygoteProcess | None = None,
     ) -> None:
+        """`zygote`: one of this app and incarnation that was started before; the next it starts itself."""
         self._slots = slots
         self._pulse = pulse
         self._import_limit = import_limit
@@ -84,20 +89,17 @@ class Fleet:
         self._channel = ExecutorChannel(
             kill_grace, selector=self._selector, clock=self._clock, say=self._say, kill=self._kill
         )
-        setup = ZygoteSetup(
-            app,
-            incarnation,
-            os.getpid(),
-            pulse,
-            _may_fork(fork),
-            control=-1,
-            page=self._guard_fd,
-            policy=None if policy is None else policy.to_json(),
-            max_timeout=max_timeout,
-        )
+        early = [] if zygote is None else [zygote]
+
+        def start() -> ZygoteProcess:
+            return early.pop() if early else ZygoteProcess(app, incarnation, os.environ)
+
         self._zygote = ZygoteLink(
-            setup,
+            start,
+            Terms(pulse, _may_fork(fork), None if policy is None else policy.to_json(), max_timeout, database),
+            self._guard_fd,
             import_limit,
+            incarnation=incarnation,
             selector=self._selector,
             clock=self._clock,
             say=self._say,

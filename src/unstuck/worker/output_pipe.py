@@ -10,7 +10,7 @@ import os
 import select
 from collections.abc import Iterator
 
-from unstuck.clock import wall
+from unstuck.clock import boot, wall
 from unstuck.model.log_lines import object_line
 
 #: Bytes per second that one source may say.
@@ -21,9 +21,10 @@ _ATOM = 4096
 
 
 class OutputPipe:
-    """One source: the read end of its pipe, under a name that goes before each line. `as_json`: each is an object."""
+    """One source: the read end of its pipe, under a name that goes before each line. `as_json`: each is an object;
+    `begin`: what was read of it before."""
 
-    def __init__(self, fd: int, name: str, to: int = 2, *, as_json: bool = False) -> None:
+    def __init__(self, fd: int, name: str, to: int = 2, *, as_json: bool = False, begin: bytes = b"") -> None:
         os.set_blocking(fd, False)
         self.fd = fd
         self._name = name
@@ -34,6 +35,8 @@ class OutputPipe:
         self._window = 0.0
         self._said = 0
         self._dropped = 0
+        if begin:
+            self._take(begin, boot())
 
     def drain(self, now: float) -> bool:
         """Read what is there; False once nobody holds the other end."""

@@ -5,28 +5,22 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
-import os
 import signal
 import socket
 import subprocess
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
 from typing import Any
 
 from unstuck.clock import Clock
 from unstuck.executor.descendants import executor_of, kill_where, look_at
-from unstuck.executor.messages import AppFailed, AppImported, BadFrame, FrameReader, from_zygote
-from unstuck.executor.process import EXECUTOR_TAG
-from unstuck.executor.tagging import tag_value
-from unstuck.executor.zygote import ZygoteSetup
-from unstuck.machine import INCARNATION_TAG
+from unstuck.executor.messages import AppFailed, AppFound, AppImported, BadFrame, Terms
 from unstuck.records import dataclass
 from unstuck.telemetry import emit
 from unstuck.worker.endings import ending
 from unstuck.worker.fleet_selector import FleetSelector
 from unstuck.worker.output_pipe import OutputPipe
 from unstuck.worker.processes import FleetEvent, Imported, ImportFailed, ZygoteDied
-from unstuck.worker.secrecy import without_secrets
+from unstuck.worker.zygote_process import ZygoteProcess
 
 FIRST_RETRY, LONGEST_RETRY = 1.0, 60.0
 #: How often it is looked at; stopped twice in a row, it is told to go on.
@@ -37,12 +31,10 @@ _READ = 1 << 20
 
 
 @dataclass(slots=True)
-class ZygoteProcess:
-    process: subprocess.Popen[bytes]
-    control: socket.socket
+class LiveZygote:
+    process: ZygoteProcess
     output_pipe: OutputPipe
     import_by: float
-    inbox: FrameReader = field(default_factory=lambda: FrameReader(from_zygote))
     imported: bool = False
     looked_at: float = 0.0
     is_stopped: bool = False
@@ -53,9 +45,12 @@ class ZygoteLink:
 
     def __init__(
         self,
-        setup: ZygoteSetup,
+        start: Callable[[], ZygoteProcess],
+        terms: Terms,
+        page: int,
         import_limit: float,
         *,
+        incarnation: str,
         selector: FleetSelector,
         clock: Clock,
         say: Callable[[FleetEvent], None],
@@ -63,7 +58,10 @@ class ZygoteLink:
         died: Callable[[str], None],
         log_json: bool = False,
     ) -> None:
-        self._setup = setup
+        self._start_process = start
+        self._terms = terms
+        self._page = page
+        self._incarnation = incarnation
         self._import_limit = import_limit
         self._selector = selector
         self._clock = clock
@@ -71,7 +69,7 @@ class ZygoteLink:
         self._heard = heard
         self._died = died
         self._log_json = log_json
-        self._zygote: ZygoteProcess | None = None
+        self._zygote: LiveZygote | None = None
         self._start_at = math.inf
         self._failures = 0
 
@@ -87,14 +85,14 @@ class ZygoteLink:
         if self._zygote is None or not self._zygote.imported:
             return False
         try:
-            socket.send_fds(self._zygote.control, [frame], list(descriptors))
+            socket.send_fds(self._zygote.process.control, [frame], list(descriptors))
         except OSError:
             return False
         return True
 
     def kill(self) -> None:
         if self._zygote is not None:
-            self._zygote.process.kill()
+            self._zygote.process.process.kill()
 
     def keep_time(self, now: float) -> None:
         if self._zygote is None and now >= self._start_at:
@@ -115,54 +113,29 @@ class ZygoteLink:
             self._end(self._zygote, patience, stamp)
 
     def sweep(self) -> None:
-        kill_where(lambda found: executor_of(found.pid, self._setup.incarnation) is not None)
+        kill_where(lambda found: executor_of(found.pid, self._incarnation) is not None)
 
     def _start(self) -> None:
         self._start_at = math.inf
         try:
-            self._zygote = self._launch()
+            process = self._start_process()
         except OSError as error:
             self._import_failed(f"the app's process could not be started: {error}")
-
-    def _launch(self) -> ZygoteProcess:
-        """Nothing stays open if it cannot be had."""
-        with contextlib.ExitStack() as ends, contextlib.ExitStack() as undo:
-            ours, theirs = socket.socketpair()
-            undo.callback(ours.close)
-            ends.callback(theirs.close)
-            output, their_output = os.pipe()
-            undo.callback(os.close, output)
-            ends.callback(os.close, their_output)
-            setup = replace(self._setup, control=theirs.fileno())
-            process = subprocess.Popen(
-                setup.argv(),
-                stdin=subprocess.DEVNULL,
-                stdout=their_output,
-                stderr=their_output,
-                env={
-                    **without_secrets(os.environ),
-                    INCARNATION_TAG: setup.incarnation,
-                    EXECUTOR_TAG: tag_value(setup.incarnation, 0),
-                },
-                pass_fds=(setup.control, setup.page),
-                start_new_session=True,
-            )
-            undo.pop_all()
-        ours.setblocking(False)
-        output_pipe = OutputPipe(output, "app", as_json=self._log_json)
-        zygote = ZygoteProcess(process, ours, output_pipe, self._clock.boot() + self._import_limit)
-        self._selector.watch(ours, lambda _: self._hear(zygote))
-        self._selector.watch(output, lambda _: self._drain(output_pipe))
-        return zygote
+            return
+        process.give(self._terms, self._page)
+        output_pipe = OutputPipe(process.output, "app", as_json=self._log_json, begin=process.printed)
+        zygote = self._zygote = LiveZygote(process, output_pipe, self._clock.boot() + self._import_limit)
+        self._selector.watch(process.control, lambda _: self._hear(zygote))
+        self._selector.watch(process.output, lambda _: self._drain(output_pipe))
 
     def _drain(self, output_pipe: OutputPipe) -> None:
         if not output_pipe.drain(self._clock.boot()):
             self._selector.unwatch(output_pipe.fd)
 
-    def _hear(self, zygote: ZygoteProcess) -> None:
+    def _hear(self, zygote: LiveZygote) -> None:
         try:
-            data = zygote.control.recv(_READ)
-            messages = zygote.inbox.take(data)
+            data = zygote.process.control.recv(_READ)
+            messages = zygote.process.inbox.take(data)
         except BlockingIOError:
             return
         except (OSError, BadFrame):
@@ -172,7 +145,7 @@ class ZygoteLink:
         if not data and self._zygote is zygote:
             self._ended(zygote)
 
-    def _take(self, zygote: ZygoteProcess, message: Any) -> None:
+    def _take(self, zygote: LiveZygote, message: Any) -> None:
         match message:
             case AppImported():
                 zygote.imported = True
@@ -182,14 +155,16 @@ class ZygoteLink:
             case AppFailed():
                 self._end(zygote)
                 self._import_failed(message.error)
+            case AppFound():
+                pass  # its settings count from the worker's start on
             case _:
                 self._heard(message)
 
-    def _ended(self, zygote: ZygoteProcess) -> None:
+    def _ended(self, zygote: LiveZygote) -> None:
         """It died by itself: its executors get KILL from the kernel, whatever else was below it from the sweep."""
         with contextlib.suppress(subprocess.TimeoutExpired):
-            zygote.process.wait(1.0)
-        how = ending(zygote.process.returncode)
+            zygote.process.process.wait(1.0)
+        how = ending(zygote.process.process.returncode)
         self._end(zygote)
         self.sweep()
         self._died(how)
@@ -208,32 +183,33 @@ class ZygoteLink:
         self._start_at = self._clock.boot() + again_in
         return again_in
 
-    def _end(self, zygote: ZygoteProcess, patience: float = 0.0, stamp: Callable[[], None] = lambda: None) -> None:
+    def _end(self, zygote: LiveZygote, patience: float = 0.0, stamp: Callable[[], None] = lambda: None) -> None:
         """Hanging up lets it kill and reap all that is below it; after `patience` it is killed. If it does not
         even end then, no stamp is given: our watchdog is to see that."""
         self._zygote = None
-        self._selector.unwatch(zygote.control)
-        zygote.control.close()
+        control, process = zygote.process.control, zygote.process.process
+        self._selector.unwatch(control)
+        control.close()
         until = self._clock.boot() + patience
-        while zygote.process.poll() is None and (left := until - self._clock.boot()) > 0:
+        while process.poll() is None and (left := until - self._clock.boot()) > 0:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                zygote.process.wait(min(left, STAMP_EVERY))
+                process.wait(min(left, STAMP_EVERY))
             stamp()
-        if zygote.process.poll() is None:
-            zygote.process.kill()
-            zygote.process.wait()
+        if process.poll() is None:
+            process.kill()
+            process.wait()
         zygote.output_pipe.drain(self._clock.boot())
         self._selector.unwatch(zygote.output_pipe.fd)
         zygote.output_pipe.close()
 
 
-def _keep_going(zygote: ZygoteProcess) -> None:
+def _keep_going(zygote: LiveZygote) -> None:
     """A job can stop it, and it has nobody else to tell it to go on; meanwhile no process could be replaced."""
     found = look_at(zygote.process.pid)
     was_stopped, zygote.is_stopped = zygote.is_stopped, found is not None and found.state == "T"
     if was_stopped and zygote.is_stopped:
         emit("zygote_stopped", level=logging.WARNING, pid=zygote.process.pid, remedy="told to go on (SIGCONT)")
-        zygote.process.send_signal(signal.SIGCONT)
+        zygote.process.process.send_signal(signal.SIGCONT)
 
 
 def _imported(message: AppImported) -> Imported:
