@@ -128,7 +128,9 @@ def test_a_worker_imports_its_app_once_and_passes_on_what_that_prints(unstuck: C
     """The process that is asked for the app's own settings is the one that forks its executors; a flood that it
     prints meanwhile keeps nobody waiting."""
     mine, imports = unstuck.directory / "mine.py", unstuck.directory / "imports"
-    record = f"import os\nopen({str(imports)!r}, 'a').write(f'{{os.getpid()}}\\n')\nprint('mine is here', flush=True)\n"
+    record = (
+        f"import os\nopen({str(imports)!r}, 'a').write(f'{{os.getpid()}}\\n')\nprint('mine is here', flush=True)\n"
+    )
     flood = "os.write(1, b'flood' * 100_000)\n"
     mine.write_text(record + flood + APP)
     with working(unstuck) as log:
