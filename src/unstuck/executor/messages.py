@@ -274,7 +274,7 @@ class Fork(Message, tag=1):
 # supervisor → zygote, once, when it is known how the worker is to run
 
 
-class Terms(Message, tag=2):
+class WorkerTerms(Message, tag=2):
     """How this worker runs what the zygote imports; the page with its lease comes along. A zygote may be started
     before anybody knows: its app's own code has a say in it."""
 
@@ -354,7 +354,7 @@ FromZygote = AppFound | AppImported | AppFailed | Forked | NotForked | ExitedMes
 
 to_executor = msgspec.msgpack.Decoder(list[ToExecutor])
 from_executor = msgspec.msgpack.Decoder(list[FromExecutor])
-to_zygote = msgspec.msgpack.Decoder(list[Fork | Terms])
+to_zygote = msgspec.msgpack.Decoder(list[Fork | WorkerTerms])
 from_zygote = msgspec.msgpack.Decoder(list[FromZygote])
 _encoder = msgspec.msgpack.Encoder()
 

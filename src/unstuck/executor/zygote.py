@@ -44,7 +44,7 @@ from unstuck.executor.messages import (
     Forked,
     FrameReader,
     NotForked,
-    Terms,
+    WorkerTerms,
     pack,
     to_zygote,
 )
@@ -65,7 +65,7 @@ _MAX_ERROR = 32 << 10
 
 class Zygote:
     def __init__(
-        self, setup: ZygoteSetup, terms: Terms, page: int, registry: Registry | None, place: TagPlace
+        self, setup: ZygoteSetup, terms: WorkerTerms, page: int, registry: Registry | None, place: TagPlace
     ) -> None:
         self._setup = setup
         self._pulse = terms.pulse
@@ -263,7 +263,7 @@ def _kill(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def _import(setup: ZygoteSetup) -> tuple[Registry, Terms, int]:
+def _import(setup: ZygoteSetup) -> tuple[Registry, WorkerTerms, int]:
     """Import the app, tell what it says of itself, hear the terms and report; ends the process if that fails, or if
     it must go on as a guard."""
     control = socket.socket(fileno=os.dup(setup.control))
@@ -304,7 +304,7 @@ def _fail(control: socket.socket, error: BaseException) -> NoReturn:
     os._exit(1)
 
 
-def _hear_terms(control: socket.socket) -> tuple[Terms, int]:
+def _hear_terms(control: socket.socket) -> tuple[WorkerTerms, int]:
     """They may have come before the app was imported, or come long after."""
     inbox, descriptors = FrameReader(to_zygote), list[int]()
     while True:
@@ -313,11 +313,11 @@ def _hear_terms(control: socket.socket) -> tuple[Terms, int]:
         if not data:
             os._exit(0)  # the supervisor needs us no more
         for message in inbox.take(data):
-            assert isinstance(message, Terms)
+            assert isinstance(message, WorkerTerms)
             return message, descriptors[0]
 
 
-def _become_guard(setup: ZygoteSetup, terms: Terms, page: int) -> None:
+def _become_guard(setup: ZygoteSetup, terms: WorkerTerms, page: int) -> None:
     os.set_inheritable(setup.control, True)
     os.set_inheritable(page, True)
     guard = replace(setup, role="guard", page=page, terms=msgspec.json.encode(terms).decode())
@@ -335,7 +335,7 @@ def run(setup: ZygoteSetup) -> None:
     if setup.role == "import":
         registry, terms, page = _import(setup)
     else:
-        terms, page = msgspec.json.decode(setup.terms, type=Terms), setup.page
+        terms, page = msgspec.json.decode(setup.terms, type=WorkerTerms), setup.page
     gc.collect()
     gc.freeze()
     zygote = Zygote(setup, terms, page, registry, place)

@@ -27,7 +27,7 @@ from unstuck.executor.messages import (
     RecallMessage,
     Reply,
     Show,
-    Terms,
+    WorkerTerms,
 )
 from unstuck.executor.page import HEADER, SharedPage, memory_file
 from unstuck.executor.zygote_setup import LEASE_OVER
@@ -96,7 +96,7 @@ class Fleet:
 
         self._zygote = ZygoteLink(
             start,
-            Terms(pulse, _may_fork(fork), None if policy is None else policy.to_json(), max_timeout, database),
+            WorkerTerms(pulse, _may_fork(fork), None if policy is None else policy.to_json(), max_timeout, database),
             self._guard_fd,
             import_limit,
             incarnation=incarnation,

@@ -13,7 +13,7 @@ from typing import Any
 
 from unstuck.clock import Clock
 from unstuck.executor.descendants import executor_of, kill_where, look_at
-from unstuck.executor.messages import AppFailed, AppFound, AppImported, BadFrame, Terms
+from unstuck.executor.messages import AppFailed, AppFound, AppImported, BadFrame, WorkerTerms
 from unstuck.records import dataclass
 from unstuck.telemetry import emit
 from unstuck.worker.endings import ending
@@ -46,7 +46,7 @@ class ZygoteLink:
     def __init__(
         self,
         start: Callable[[], ZygoteProcess],
-        terms: Terms,
+        terms: WorkerTerms,
         page: int,
         import_limit: float,
         *,

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from unstuck.clock import boot
-from unstuck.executor.messages import AppFailed, AppFound, FrameReader, Terms, from_zygote, pack
+from unstuck.executor.messages import AppFailed, AppFound, FrameReader, WorkerTerms, from_zygote, pack
 from unstuck.executor.process import EXECUTOR_TAG
 from unstuck.executor.tagging import tag_value
 from unstuck.executor.zygote_setup import ZygoteSetup
@@ -72,7 +72,7 @@ class ZygoteProcess:
     def pid(self) -> int:
         return self.process.pid
 
-    def give(self, terms: Terms, page: int) -> None:
+    def give(self, terms: WorkerTerms, page: int) -> None:
         """It hears them once the app is imported."""
         with contextlib.suppress(OSError):  # its end will be heard
             socket.send_fds(self.control, [pack([terms])], [page])
