@@ -297,6 +297,16 @@ class Terminal:
 
         eventually(is_there, timeout=within, every=0.05)
 
+    def is_left(self, within: float = 10.0) -> None:
+        """Read to its end, as terminals do: who writes to one that nobody reads waits, and hears no key."""
+
+        def has_ended() -> bool:
+            self.read()
+            return self.process.poll() is not None
+
+        eventually(has_ended, timeout=within, every=0.05)
+        self.read()
+
     def types(self, keys: str) -> None:
         os.write(self.ours, keys.encode())
 
@@ -322,11 +332,10 @@ def terminal(unstuck: Command, tmp_path: Path, *words: str) -> Iterator[Terminal
     screen = Terminal(process, ours)
     try:
         yield screen
-        assert process.wait(10) == 0
+        screen.is_left()
+        assert process.wait() == 0
         assert termios.tcgetattr(theirs) == before, "the terminal is as it was"
-        screen.raw, tail = b"", screen.raw
-        screen.read()
-        assert b"\x1b[?1049l" in tail + screen.raw, "the alternate screen was left"
+        assert b"\x1b[?1049l" in screen.raw, "the alternate screen was left"
     finally:
         if process.poll() is None:
             process.kill()
