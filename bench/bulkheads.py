@@ -20,7 +20,7 @@ from bench import postgres
 from bench.contender import StoreKind
 from tests.bulkheads.conftest import TIMES, House, boot
 from tests.support.workers import workers
-from unstuck.assembly import open_store
+from unstuck.assembly.store import open_store
 
 #: The median and the 90th of a hundred may be so many times those of quiet. The 99th is shown: of some hundred waits
 #: it is the second worst, and a busy machine decides about it.

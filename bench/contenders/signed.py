@@ -8,7 +8,7 @@ import sys
 from typing import NoReturn
 
 from bench.contenders.ours import APP, OnPostgresSync, OnSqliteSync, Ours
-from unstuck.assembly import WorkerOptions, build_worker
+from unstuck.assembly.worker import WorkerOptions, build_worker
 from unstuck.signing import SignatureRule, SigningKey, SigningKeys
 
 HMAC = SigningKey("bench", "hmac-sha256", secret=bytes(range(32)))

@@ -22,7 +22,7 @@ from tests.journeys.conftest import Jobs
 from tests.support.eventually import eventually
 from tests.support.troubles import raising
 from tests.support.workers import COMPRESSED, ROOT, Worker, workers
-from unstuck.assembly import open_store
+from unstuck.assembly.store import open_store
 from unstuck.chance import SystemChance
 from unstuck.model.job import NewJob
 from unstuck.model.lifecycle import JobState

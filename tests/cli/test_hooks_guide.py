@@ -15,7 +15,7 @@ import pytest
 
 from tests.cli.command import ROOT, Command
 from tests.server.conftest import running
-from unstuck.assembly import ServerOptions
+from unstuck.assembly.server import ServerOptions
 from unstuck.sealing import Sealer
 from unstuck.store.port import JobFilter
 from unstuck.store.sql_store import SqlStore
@@ -37,7 +37,7 @@ def test_each_scheme_by_openssl_and_curl(store_url: str, store: SqlStore, tmp_pa
     unstuck = Command(store_url, tmp_path, {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"})
     (tmp_path / "ci.py").write_text(block("python", "def build"))
     registering = (
-        "import ci; from unstuck.assembly import open_store; from unstuck.model.times import Times; "
+        "import ci; from unstuck.assembly.store import open_store; from unstuck.model.times import Times; "
         f"open_store({store_url!r}, Times()).register_workflows(ci.app._registry.records())"
     )
     subprocess.run([sys.executable, "-c", registering], cwd=tmp_path, check=True, timeout=60)

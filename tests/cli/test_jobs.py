@@ -10,7 +10,7 @@ import pytest
 from tests.app.hand import Hand
 from tests.cli.command import APP, Command
 from tests.support.troubles import execute
-from unstuck.assembly import open_store
+from unstuck.assembly.store import open_store
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.settlement import ErrorInfo, Lost, Outcome, Raised, Stopped, Stuck
 from unstuck.model.times import Times

@@ -15,7 +15,8 @@ from tests.client.tls import TlsFront
 from tests.server.conftest import running
 from tests.support.eventually import eventually
 from tests.tiers import slow
-from unstuck.assembly import ServerOptions, open_store
+from unstuck.assembly.server import ServerOptions
+from unstuck.assembly.store import open_store
 from unstuck.model.keys import id_in
 from unstuck.model.times import Times
 from unstuck.operations import keys

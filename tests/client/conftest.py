@@ -8,7 +8,7 @@ import pytest
 
 import unstuck
 from tests.server.conftest import running
-from unstuck.assembly import ServerOptions
+from unstuck.assembly.server import ServerOptions
 from unstuck.store.sql_store import SqlStore
 
 

@@ -14,7 +14,7 @@ from tests.server.conftest import Site, running
 from tests.support.builders import submitted
 from tests.support.eventually import eventually
 from unstuck.app import cancellable_clock
-from unstuck.assembly import ServerOptions
+from unstuck.assembly.server import ServerOptions
 from unstuck.store.sql_store import SqlStore
 
 

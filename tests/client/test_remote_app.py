@@ -20,7 +20,7 @@ from tests.client.code import deploy, with_code
 from tests.client.rogue import Rogue, problem
 from tests.support.eventually import eventually
 from tests.support.parking import Stage
-from unstuck.assembly import open_store
+from unstuck.assembly.store import open_store
 from unstuck.model.settlement import ErrorInfo, Raised, Returned
 from unstuck.store.port import AttemptOutput
 from unstuck.store.sql_store import SqlStore

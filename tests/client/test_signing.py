@@ -13,7 +13,7 @@ import pytest
 import unstuck
 from tests.server.conftest import running
 from tests.support.signing import OTHER, a_key, toml
-from unstuck.assembly import ServerOptions
+from unstuck.assembly.server import ServerOptions
 from unstuck.model.errors import InvalidInput, InvalidSettings, SignatureRefused
 from unstuck.model.job import WorkflowRecord
 from unstuck.model.policy import Policy

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from unstuck import App, config
-from unstuck.assembly import WorkerOptions, build_worker
+from unstuck.assembly.worker import WorkerOptions, build_worker
 from unstuck.config import PRESETS, Settings, load, masked, seconds
 from unstuck.model.errors import InvalidPolicy, InvalidSettings
 from unstuck.model.times import Times

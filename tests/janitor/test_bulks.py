@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.conftest import StoreClock
 from tests.support.builders import TENANT, a_job
-from unstuck.assembly import build_janitor
+from unstuck.assembly.janitor import build_janitor
 from unstuck.clock import MachineClock
 from unstuck.intake.bulks import BulkVerbs
 from unstuck.janitor.budget import Budget

@@ -7,7 +7,7 @@ from tests.store.test_pending import state
 from tests.store.test_waits import PAID, gathering, parked, rows_of, send
 from tests.support.builders import TENANT, a_worker, claim_all, claimed, submitted
 from tests.support.troubles import raising
-from unstuck.assembly import build_janitor
+from unstuck.assembly.janitor import build_janitor
 from unstuck.model.lifecycle import JobState
 from unstuck.model.times import Times
 from unstuck.store.sql_store import SqlStore

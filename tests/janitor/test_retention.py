@@ -12,7 +12,7 @@ from tests.conftest import StoreClock
 from tests.support.builders import TENANT, a_job, a_worker, claim_all, claimed, settle, submitted
 from tests.support.tables import ask
 from tests.support.troubles import allow, refuse
-from unstuck.assembly import build_janitor
+from unstuck.assembly.janitor import build_janitor
 from unstuck.clock import Clock, FakeClock, MachineClock
 from unstuck.janitor.budget import Budget
 from unstuck.janitor.retention import EndedJobs, Oldest, RetentionDuty, retention

@@ -14,7 +14,7 @@ from tests.support.event_data import check_events, histories
 from tests.support.eventually import eventually
 from tests.support.far_workers import far_workers
 from tests.support.workers import Worker, workers
-from unstuck.assembly import open_store
+from unstuck.assembly.store import open_store
 from unstuck.chance import SystemChance
 from unstuck.model.job import JobRecord, NewJob
 from unstuck.model.lifecycle import JobState

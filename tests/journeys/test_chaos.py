@@ -29,7 +29,7 @@ from tests.support.outage import database_away
 from tests.support.postgres import PostgresServer
 from tests.support.workers import Worker, workers
 from tests.tiers import LONGER, slow, torture
-from unstuck.assembly import open_store
+from unstuck.assembly.store import open_store
 from unstuck.model.errors import Conflict, StoreError
 from unstuck.model.lifecycle import JobState, fold
 from unstuck.model.times import Times

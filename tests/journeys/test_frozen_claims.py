@@ -15,7 +15,7 @@ from tests.support.eventually import eventually
 from tests.support.postgres import PostgresServer, server_on_tcp
 from tests.support.troubles import claims_waiting
 from tests.support.workers import Worker, workers
-from unstuck.assembly import open_store
+from unstuck.assembly.store import open_store
 from unstuck.model.lifecycle import JobState
 from unstuck.model.times import Times
 from unstuck.observe.why import why

@@ -21,7 +21,7 @@ from tests.journeys.ladder import is_alive
 from tests.support.eventually import eventually
 from tests.support.postgres import PostgresServer
 from tests.support.workers import COMPRESSED, ROOT, Worker
-from unstuck.assembly import open_store
+from unstuck.assembly.store import open_store
 from unstuck.model.lifecycle import JobState
 from unstuck.store.port import Store
 

@@ -85,7 +85,7 @@ def _make_suspects(url: str) -> None:
 
 _WAITS = """
 import sys
-from unstuck.assembly import WorkerOptions, build_worker
+from unstuck.assembly.worker import WorkerOptions, build_worker
 sys.exit(build_worker(WorkerOptions("tests.journeys.apps:app", "postgresql://127.0.0.1:1/none")).run())
 """
 

@@ -27,7 +27,7 @@ from tests.support.signing import a_key, envelope_of
 from tests.support.warm import PATHS
 from tests.support.workers import ROOT, Worker, workers
 from tests.tiers import commit_on_sqlite
-from unstuck.assembly import ServerOptions
+from unstuck.assembly.server import ServerOptions
 from unstuck.chance import SystemChance
 from unstuck.client.address import ApiKey
 from unstuck.client.transport import Transport
@@ -219,7 +219,7 @@ def test_a_server_that_is_killed_loses_no_job_and_runs_none_twice(
 _SERVER = """
 import json, sys
 from pathlib import Path
-from unstuck.assembly import ServerOptions, build_server
+from unstuck.assembly.server import ServerOptions, build_server
 from unstuck.model.offers import claim_id, remote_incarnation
 from unstuck.model.times import Times
 from unstuck.model.waits import Answer

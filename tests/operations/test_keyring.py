@@ -359,7 +359,7 @@ def test_many_threads_share_a_keyring(store: SqlStore, ask: Ask) -> None:
 
 ELSEWHERE = """
 import sys, time
-from unstuck.assembly import open_store
+from unstuck.assembly.store import open_store
 from unstuck.config import load
 from unstuck.model.errors import Unauthenticated
 from unstuck.operations.keyring import Keyring

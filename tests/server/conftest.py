@@ -15,7 +15,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from unstuck.assembly import ServerOptions, build_server
+from unstuck.assembly.server import ServerOptions, build_server
 from unstuck.model.job import WorkflowRecord
 from unstuck.model.policy import Policy
 from unstuck.server.listening import address_of, listen

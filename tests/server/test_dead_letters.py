@@ -12,7 +12,7 @@ import unstuck
 from tests.server.conftest import Site, running
 from tests.support.builders import boom, record, settle, submitted
 from tests.support.signing import Desk, a_key, attach, envelope_of
-from unstuck.assembly import ServerOptions
+from unstuck.assembly.server import ServerOptions
 from unstuck.model.errors import UnstuckError
 from unstuck.model.lifecycle import JobState
 from unstuck.signing import SigningKeys

@@ -10,7 +10,7 @@ import pytest
 
 from tests.server.conftest import JSON, Site, problem, running
 from tests.support.eventually import eventually
-from unstuck.assembly import ServerOptions, build_server
+from unstuck.assembly.server import ServerOptions, build_server
 from unstuck.model.errors import InvalidInput
 
 SQLITE = pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)

@@ -15,7 +15,7 @@ from tests.support.builders import TENANT
 from tests.support.eventually import eventually
 from tests.support.hooks import SEALER, github, made, register, standard, stripe, verbs
 from tests.support.signing import a_key
-from unstuck.assembly import ServerOptions
+from unstuck.assembly.server import ServerOptions
 from unstuck.intake.hooks import MadeHook
 from unstuck.model.lifecycle import JobState
 from unstuck.server import bodies

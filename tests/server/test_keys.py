@@ -16,7 +16,7 @@ from tests.support.builders import a_worker, submitted
 from tests.support.eventually import eventually
 from tests.tiers import slow
 from unstuck import machine
-from unstuck.assembly import ServerOptions
+from unstuck.assembly.server import ServerOptions
 from unstuck.operations import keys
 from unstuck.operations.keyring import FRESH
 from unstuck.operations.routes import PREFIX, HttpRoute, routes

@@ -32,7 +32,8 @@ from tests.support.tables import ask
 from tests.support.warm import warm_process
 from tests.tiers import in_tiers, slow
 from unstuck import App
-from unstuck.assembly import ServerOptions, open_store
+from unstuck.assembly.server import ServerOptions
+from unstuck.assembly.store import open_store
 from unstuck.clock import MachineClock
 from unstuck.model.job import WorkflowRecord
 from unstuck.model.news import Publication

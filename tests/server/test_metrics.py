@@ -12,7 +12,8 @@ from tests.server.test_keys import Make, make, shown
 from tests.support.builders import a_worker, claimed, settle, submitted
 from tests.support.metrics_text import samples, value
 from tests.support.troubles import execute
-from unstuck.assembly import ServerOptions, open_store
+from unstuck.assembly.server import ServerOptions
+from unstuck.assembly.store import open_store
 from unstuck.clock import FakeClock
 from unstuck.model.errors import Unauthenticated
 from unstuck.model.metrics import Measures

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.server.conftest import Site, running
-from unstuck.assembly import RATE, ServerOptions
+from unstuck.assembly.server import RATE, ServerOptions
 from unstuck.model.payload import MAX_DEPTH, MAX_DIGITS
 from unstuck.operations import keys, together
 from unstuck.operations.kinds import MOST_WAITED

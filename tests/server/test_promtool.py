@@ -14,7 +14,7 @@ from tests.server.conftest import running
 from tests.support.builders import a_job, a_worker, boom, claimed, settle, submitted
 from tests.support.troubles import execute
 from tests.tiers import slow
-from unstuck.assembly import ServerOptions
+from unstuck.assembly.server import ServerOptions
 from unstuck.observe.exposition import text_of
 from unstuck.observe.recorder import Recorder
 from unstuck.store.sql_store import SqlStore

@@ -14,7 +14,8 @@ from tests.server.test_remote_workers import GREET, NIGHTLY, FarWorker, a_far_wo
 from tests.support.builders import chance, record, submitted
 from tests.support.eventually import eventually
 from tests.tiers import slow
-from unstuck.assembly import ServerOptions, WorkerOptions, server_port
+from unstuck.assembly.server import ServerOptions
+from unstuck.assembly.worker import WorkerOptions, server_port
 from unstuck.model.errors import InvalidInput
 from unstuck.model.job import AttemptRef
 from unstuck.model.keys import id_in

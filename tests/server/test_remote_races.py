@@ -13,7 +13,7 @@ from tests.store.test_races import together
 from tests.support.builders import TENANT, a_job, chance, kinds, record, submitted
 from tests.support.eventually import eventually
 from tests.tiers import LONGER, slow, torture
-from unstuck.assembly import ServerOptions
+from unstuck.assembly.server import ServerOptions
 from unstuck.model.errors import IllegalMove
 from unstuck.model.job import ClaimedJob
 from unstuck.model.lifecycle import JobState

@@ -20,7 +20,7 @@ from tests.support.cut_link import CutLink
 from tests.support.eventually import eventually
 from tests.support.signing import a_key, attach, envelope_of, write_keys
 from tests.tiers import slow
-from unstuck.assembly import ServerOptions
+from unstuck.assembly.server import ServerOptions
 from unstuck.client.address import ApiKey
 from unstuck.client.transport import Transport
 from unstuck.client.worker_port import RemoteWorkerPort

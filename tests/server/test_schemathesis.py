@@ -26,7 +26,7 @@ from tests.server.conftest import Site, running
 from tests.support.builders import all_routes, boom, submitted
 from tests.support.parking import Stage
 from tests.tiers import commit_on_sqlite, slow
-from unstuck.assembly import ServerOptions
+from unstuck.assembly.server import ServerOptions
 from unstuck.operations import bulks, hooks, keys, schedules
 from unstuck.operations.table import INCLUDED, Caller, Role
 from unstuck.server import openapi

@@ -18,7 +18,8 @@ from tests.server.conftest import Site, problem, running
 from tests.support.builders import submitted
 from tests.support.eventually import eventually
 from unstuck import App, Who
-from unstuck.assembly import ServerOptions, build_server, open_store
+from unstuck.assembly.server import ServerOptions, build_server
+from unstuck.assembly.store import open_store
 from unstuck.model.errors import InvalidInput
 from unstuck.model.keys import digest
 from unstuck.model.times import Times

@@ -11,7 +11,7 @@ import pytest
 
 from tests.server.conftest import Site, problem, running
 from tests.support.signing import OTHER, a_key, toml
-from unstuck.assembly import ServerOptions
+from unstuck.assembly.server import ServerOptions
 from unstuck.model.errors import InvalidSettings
 from unstuck.model.job import WorkflowRecord
 from unstuck.model.policy import Policy

@@ -14,7 +14,7 @@ import pytest
 from tests.server.conftest import Site, problem, running
 from tests.support.builders import record, submitted
 from tests.support.signing import EVERYWHERE, OTHER, SECRET, Desk, a_key, attach, envelope_of
-from unstuck.assembly import ServerOptions
+from unstuck.assembly.server import ServerOptions
 from unstuck.chance import SystemChance
 from unstuck.model.job import WorkflowRecord
 from unstuck.model.lifecycle import JobState

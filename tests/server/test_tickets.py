@@ -20,7 +20,7 @@ from tests.support.eventually import eventually
 from tests.support.sse import SseReader
 from tests.support.tables import ask
 from unstuck import App
-from unstuck.assembly import ServerOptions
+from unstuck.assembly.server import ServerOptions
 from unstuck.operations import keys, tickets
 from unstuck.operations.table import Caller
 from unstuck.store.port import AttemptOutput

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.builders import TENANT, a_worker, claim_all, record, settle, submitted
 from tests.support.troubles import execute
-from unstuck.assembly import open_store
+from unstuck.assembly.store import open_store
 from unstuck.model.lifecycle import JobState
 from unstuck.model.policy import Policy
 from unstuck.model.settlement import ErrorInfo, Raised

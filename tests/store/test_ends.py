@@ -14,7 +14,7 @@ from tests.support.budgets import endless
 from tests.support.builders import TENANT, a_worker, chance, claimed, settle
 from tests.support.tables import ask
 from tests.support.troubles import execute, holding, refuse
-from unstuck.assembly import _jobs_of_ends
+from unstuck.assembly.janitor import jobs_of_ends
 from unstuck.intake.ends import job_of
 from unstuck.janitor.ends import HOLD, KEPT_TRYING, EndsDuty
 from unstuck.model.ends import EndKind, Follows
@@ -39,7 +39,7 @@ def follower(store: Store, name: str, on: EndKind, of: Sequence[str] | None = No
 
 
 def duty(store: Store, holder: str | None = None) -> EndsDuty:
-    return EndsDuty(store, Times(), _jobs_of_ends(store, Times(), lambda: NO_KEYS), holder or chance.nonce())
+    return EndsDuty(store, Times(), jobs_of_ends(store, Times(), lambda: NO_KEYS), holder or chance.nonce())
 
 
 def turn(store: Store) -> int:
@@ -217,8 +217,8 @@ def test_where_a_signature_is_required_it_is_signed_or_refused(store: SqlStore, 
     required = SigningKeys.of(None, ["workflow:cheer"], may_lack_keys=True).required
     keys = SigningKeys([a_key(purposes=("spawn",))], required)
     bare = SigningKeys([a_key(purposes=("submit",))], required)
-    make = _jobs_of_ends(store, Times(), lambda: keys)
-    refuse = _jobs_of_ends(store, Times(), lambda: bare)
+    make = jobs_of_ends(store, Times(), lambda: keys)
+    refuse = jobs_of_ends(store, Times(), lambda: bare)
     ended(store, worker, Returned("1"))
     assert EndsDuty(store, Times(), refuse, "a").tick(0.0, endless()) == 1
     assert made(store, "cheer") == []

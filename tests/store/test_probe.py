@@ -27,7 +27,7 @@ def test_a_probe_fails_while_nothing_can_be_written_though_questions_are_answere
 FULL_DISK = """
 import resource, sys
 from tests.support.builders import a_worker
-from unstuck.assembly import open_store
+from unstuck.assembly.store import open_store
 from unstuck.model.errors import StoreError
 from unstuck.model.times import Times
 store = open_store(sys.argv[1], Times())

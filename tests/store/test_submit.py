@@ -23,7 +23,7 @@ from tests.support.builders import (
     submitted,
 )
 from tests.support.tables import ask, counts_of_tables
-from unstuck.assembly import open_store
+from unstuck.assembly.store import open_store
 from unstuck.model.errors import InvalidInput, KeyConflict, NotStorable
 from unstuck.model.lifecycle import JobState
 from unstuck.model.settlement import Returned

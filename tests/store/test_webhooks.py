@@ -27,7 +27,7 @@ from tests.support.webhooks import (
     settled,
     states,
 )
-from unstuck.assembly import _bodies
+from unstuck.assembly.janitor import event_bodies
 from unstuck.model.errors import (
     Conflict,
     NotActive,
@@ -428,7 +428,7 @@ def test_an_event_that_cannot_be_copied_is_passed_by_alone(store: SqlStore) -> N
     jobs = [submitted(store).id for _ in range(10)]
 
     def bodies():  # type: ignore[no-untyped-def]
-        body = _bodies(store)
+        body = event_bodies(store)
 
         def broken(event):  # type: ignore[no-untyped-def]
             if event.job == jobs[4]:

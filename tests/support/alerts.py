@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from tests.support.budgets import endless
-from unstuck.assembly import alert_looks
+from unstuck.assembly.janitor import alert_looks
 from unstuck.janitor.alerts import AlertsDuty
 from unstuck.model.alerts import AlertRecord, RuleFindings, RuleLook
 from unstuck.model.times import Times

@@ -8,7 +8,7 @@ from typing import Any
 from tests.support.budgets import endless
 from tests.support.builders import TENANT
 from tests.support.receiver import ALLOWED
-from unstuck.assembly import _bodies
+from unstuck.assembly.janitor import event_bodies
 from unstuck.chance import SeededChance
 from unstuck.clock import MachineClock
 from unstuck.deliver.dialler import WebhookDialler
@@ -45,7 +45,7 @@ def setting(store: Store, name: str, value: Any) -> None:
 
 def copied(store: Store) -> int:
     """A turn of the janitor's duty: how many deliveries it made."""
-    return WebhooksDuty(store, Times(), lambda: _bodies(store)).tick(0.0, endless())
+    return WebhooksDuty(store, Times(), lambda: event_bodies(store)).tick(0.0, endless())
 
 
 def seen(store: Store, name: str = "hook") -> WebhookRecord:

@@ -45,7 +45,7 @@ COMPRESSED = Times(
 _MAIN = """
 import json, logging, sys
 logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(threadName)s %(message)s")
-from unstuck.assembly import WorkerOptions, build_worker
+from unstuck.assembly.worker import WorkerOptions, build_worker
 from unstuck.model.times import Times
 options = json.loads(sys.argv[1])
 options["times"] = Times(**options["times"])

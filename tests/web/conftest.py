@@ -24,7 +24,7 @@ from tests.server.conftest import Site, running
 from tests.support.eventually import eventually
 from tests.support.lending import Lender
 from tests.support.workers import workers
-from unstuck.assembly import ServerOptions
+from unstuck.assembly.server import ServerOptions
 from unstuck.chance import SystemChance
 from unstuck.store.drivers.connect import open_database
 from unstuck.store.sql_store import SqlStore

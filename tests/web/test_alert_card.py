@@ -9,7 +9,7 @@ from tests.server.conftest import running
 from tests.support.alerts import open_ones, turn
 from tests.support.builders import a_worker, blocked
 from tests.support.eventually import eventually
-from unstuck.assembly import ServerOptions
+from unstuck.assembly.server import ServerOptions
 from unstuck.store.sql_store import SqlStore
 
 

@@ -19,7 +19,7 @@ from tests.support.parking import Stage
 from tests.support.receiver import ALLOWED
 from tests.web.test_files import text_of
 from tests.web.test_log_in import logged_in
-from unstuck.assembly import ServerOptions
+from unstuck.assembly.server import ServerOptions
 from unstuck.model.job import WorkflowRecord
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.policy import Policy

@@ -13,7 +13,7 @@ from tests.support.builders import a_worker, blocked, boom, claimed, settle, sub
 from tests.support.burying import Graveyard
 from tests.support.parking import Stage
 from tests.web.conftest import HOSTILE, Noise
-from unstuck.assembly import ServerOptions
+from unstuck.assembly.server import ServerOptions
 from unstuck.model.job import WorkflowRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.policy import Policy

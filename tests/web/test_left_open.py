@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.server.conftest import running
 from tests.support.builders import TENANT, a_job, submitted
 from tests.support.eventually import eventually
-from unstuck.assembly import ServerOptions
+from unstuck.assembly.server import ServerOptions
 from unstuck.chance import SystemChance
 from unstuck.model.job import WorkflowRecord
 from unstuck.model.news import Publication

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.server.conftest import Site, running
 from tests.support.builders import submitted
-from unstuck.assembly import ServerOptions
+from unstuck.assembly.server import ServerOptions
 from unstuck.model.job import WorkflowRecord
 from unstuck.model.policy import Policy
 from unstuck.operations import keys

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.eventually import eventually
 from tests.support.fake_fleet import FakeFleet
-from unstuck.assembly import build_janitor
+from unstuck.assembly.janitor import build_janitor
 from unstuck.chance import SystemChance
 from unstuck.clock import MachineClock
 from unstuck.model.errors import InvalidSettings, OutcomeUnknown

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tests.support.workers import ROOT
-from unstuck.assembly import open_store
+from unstuck.assembly.store import open_store
 from unstuck.model.times import Times
 from unstuck.worker.loops import STALLED
 
@@ -16,7 +16,7 @@ _FAILS = """
 import sys
 from tests.support.fake_fleet import FakeFleet
 from tests.worker.test_incarnation import WORKFLOW, Shop
-from unstuck.assembly import open_store
+from unstuck.assembly.store import open_store
 from unstuck.model.times import Times
 from unstuck.worker.processes import Imported
 

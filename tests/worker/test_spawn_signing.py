@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.support.builders import a_job, a_worker, claimed
 from tests.support.signing import a_key
-from unstuck.assembly import _child_signer
+from unstuck.assembly.worker import child_signer
 from unstuck.clock import MachineClock
 from unstuck.executor.messages import ChildAnswer, RefusedMessage, Reply, SpawnMessage
 from unstuck.intake.signing import SigningDoor, stored_call
@@ -53,7 +53,7 @@ def spawn(
         answered=lambda _, answer: answers.append(answer),
         revoked=lambda _: None,
         report=lambda _: None,
-        sign=_child_signer(HeldKeys(SigningKeys(keys, required)), store, MachineClock()),
+        sign=child_signer(HeldKeys(SigningKeys(keys, required)), store, MachineClock()),
     )
     parent = claimed(store, a_worker(store))
     ledger.admit(parent.ref.claim, [parent], 0.0)

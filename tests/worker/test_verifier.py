@@ -18,7 +18,8 @@ from tests.support.schedules import come, fired, made
 from tests.support.signing import EVERYWHERE, Desk, a_key, attach, envelope_of, literal, write_keys
 from tests.support.troubles import execute, holding, raising
 from tests.tiers import in_tiers
-from unstuck.assembly import WorkerOptions, _life_of, build_janitor
+from unstuck.assembly.janitor import build_janitor
+from unstuck.assembly.worker import WorkerOptions, life_of
 from unstuck.chance import SystemChance
 from unstuck.clock import FakeClock, MachineClock
 from unstuck.intake.signing import SigningDoor
@@ -636,7 +637,7 @@ def test_the_next_incarnation_does_not_forget_what_the_file_revoked(tmp_path: Pa
     options = WorkerOptions(
         "none:app", f"sqlite:///{tmp_path}/u.db", signing=SigningKeys([a_key()], EVERYWHERE), signing_file=str(file)
     )
-    begin = _life_of(options, Readiness())
+    begin = life_of(options, Readiness())
     first = begin(Shutdown(Times())).parts.keys
     write_keys(file, a_key(is_revoked=True))
     assert [key.is_revoked for key in first.at(clock.boot(), at_once=True)] == [True]

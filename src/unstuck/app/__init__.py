@@ -153,7 +153,7 @@ class App(Face):
         """Everything over HTTP, to mount into a FastAPI or Starlette app: `api.mount("/unstuck", app.asgi())`.
         Whoever asks shows an API key; with `auth` your program says who it is, from the ASGI scope: `Who(by="anna",
         role="operator", tenant="acme")`, or None for nobody."""
-        from unstuck.assembly import build_asgi
+        from unstuck.assembly.server import build_asgi
 
         self._engine.check_database()
         return build_asgi(self._engine.caller, auth)

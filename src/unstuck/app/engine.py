@@ -248,7 +248,7 @@ class Engine:
             if self._opened.pid == pid:
                 return self._opened.store
             _INHERITED.append(self._opened)
-        from unstuck.assembly import open_store
+        from unstuck.assembly.store import open_store
 
         store = open_store(self.config.database, self.config.times, application=self.name)
         try:

@@ -41,7 +41,7 @@ def server(
 ) -> int:
     """Answer HTTP: everything that can be asked, under /api/v1, as /openapi.json describes it. Like a worker it also
     recovers lost jobs, fires timers and forgets what is old. TERM or Ctrl-C: answer what was asked, then end."""
-    from unstuck.assembly import ServerOptions, build_server
+    from unstuck.assembly.server import ServerOptions, build_server
     from unstuck.config import masked
     from unstuck.model.errors import InvalidInput
 

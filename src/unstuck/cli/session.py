@@ -174,7 +174,7 @@ def opened(common: CommonPlatform, *, missing: Missing = "refuse") -> Iterator[S
 
 @contextmanager
 def session_on(settings: Settings, *, missing: Missing = "refuse") -> Iterator[Session]:
-    from unstuck.assembly import open_store
+    from unstuck.assembly.store import open_store
 
     if missing == "create":
         prepare_database(settings)
@@ -320,7 +320,7 @@ def signing_file(settings: Settings) -> str | None:
 
 def prepare_database(settings: Settings) -> None:
     """Before a command that submits or runs jobs: see `Store.prepare_schema`."""
-    from unstuck.assembly import open_store
+    from unstuck.assembly.store import open_store
 
     store = open_store(settings.database, settings.times, application="unstuck cli")
     try:

@@ -27,7 +27,7 @@ from unstuck.model.errors import InvalidInput, InvalidSettings, SchemaMismatch, 
 from unstuck.records import dataclass
 
 if TYPE_CHECKING:
-    from unstuck.assembly import WorkerOptions
+    from unstuck.assembly.worker import WorkerOptions
     from unstuck.config import Settings
     from unstuck.worker.zygote_process import ZygoteProcess
 
@@ -144,7 +144,7 @@ def worker(flags: WorkerFlags) -> int:
 
 
 def _run(flags: WorkerFlags, settings: Settings, chosen: WorkerOptions) -> int:
-    from unstuck.assembly import build_worker
+    from unstuck.assembly.worker import build_worker
 
     # Only here: what was imported before its app was asked, the start of a worker waited for.
     from unstuck.cli.eventlog import calm, human_log, json_log
@@ -196,7 +196,7 @@ class _Early:
         self.zygote: ZygoteProcess | None = None
 
     def ask(self, settings: Settings) -> Mapping[str, Any]:
-        from unstuck.assembly import import_parts, start_zygote
+        from unstuck.assembly.worker import import_parts, start_zygote
 
         environ = dict(os.environ)
         if "database" in settings.origins and self._server is None:
@@ -214,7 +214,7 @@ class _Early:
 
 
 def _chosen(settings: Settings, flags: WorkerFlags, zygote: ZygoteProcess | None = None) -> WorkerOptions:
-    from unstuck.assembly import WorkerOptions
+    from unstuck.assembly.worker import WorkerOptions
 
     return WorkerOptions(
         app=settings.app or "",
@@ -260,7 +260,7 @@ def _key(flags: WorkerFlags) -> str | None:
 
 def _say_hello(chosen: WorkerOptions, *, as_json: bool) -> None:
     """A key that is refused, and a server of another time, are told at once; one that is away is waited for."""
-    from unstuck.assembly import server_port
+    from unstuck.assembly.worker import server_port
 
     port = server_port(chosen)
     try:
@@ -287,7 +287,7 @@ def _prepare(settings: Any, *, as_json: bool) -> None:
 
 def _told_by_dev() -> dict[str, Any]:
     """It starts us while it looks at the app's code; until then we import what we are made of."""
-    from unstuck.assembly import import_parts
+    from unstuck.assembly.worker import import_parts
 
     import_parts()
     own = heard()

@@ -19,7 +19,8 @@ from tests.support.eventually import eventually
 from tests.support.far_workers import NOWHERE
 from tests.support.postgres import PostgresServer
 from tests.support.workers import COMPRESSED, Worker, workers
-from unstuck.assembly import ServerOptions, open_store
+from unstuck.assembly.server import ServerOptions
+from unstuck.assembly.store import open_store
 from unstuck.model.job import WorkflowRecord
 from unstuck.model.policy import Policy
 from unstuck.model.times import Times

@@ -1,0 +1,1 @@
+"""Builds the running parts from settings; the one room that sees every other."""
