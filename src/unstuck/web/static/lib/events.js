@@ -75,6 +75,10 @@ export const facts = (event) => {
     const what = { event: `waits for event ${data.name}`, approval: `asks “${data.name}”` }[data.wait];
     return what ?? (data.wait === "children" ? "waits for its children" : "waits for its time");
   }
+  if (event.kind === "woken" && data.wait) {
+    const answer = [data.answer, data.by && `by ${data.by}`].filter(Boolean).join(" ");
+    return { children: "its children have ended", time: "its time has come" }[data.wait] ?? `${data.wait} “${data.name}”: ${answer}`;
+  }
   if (data.error_type || data.error_message) return [data.error_type, data.error_message].filter(Boolean).join(": ");
   if (data.question) return [`“${data.question}”`, data.answer, data.by && `by ${data.by}`].filter(Boolean).join(" ");
   if (["notification.made", "alert.opened"].includes(event.kind)) return data.message ?? data.title;

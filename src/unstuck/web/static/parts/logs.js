@@ -1,6 +1,7 @@
 // What a job says: all of it once it has ended, as it comes while it runs. So many lines are kept on the page.
 
 import { about, address, get } from "../lib/api.js";
+import { command, ofTenant } from "../lib/command.js";
 import { html, useEffect, useRef, useState } from "../lib/dom.js";
 import { clock } from "../lib/time.js";
 import { Card, Copy, Trouble } from "./basic.js";
@@ -26,12 +27,15 @@ export const Logs = ({ job, isOver }) => {
     ${pieces.length > 0 && html`<${Copy} text=${pieces.map((piece) => piece.text).join("\n")} label="Copy the logs" />`}`}>
     ${problem && html`<${Trouble} problem=${problem} />`}
     ${pieces.length
-      ? html`<div class="logs" ref=${frame} onScroll=${scrolled} tabindex="0" role="log" aria-label="Logs">${isCut && html`<p class="dim">Earlier lines are left out: <code>unstuck jobs logs ${job.id}</code></p>`}${pieces.map(
-          (piece, place) => html`<div key=${place} class="log" data-level=${piece.level ?? ""}><span class="dim">${piece.at ? clock(piece.at) : ""}</span><span class="log-level">${piece.level && piece.level !== "info" ? piece.level : ""}</span><pre>${(piece.text ?? "").trimEnd()}</pre></div>`,
+      ? html`<div class="logs" ref=${frame} onScroll=${scrolled} tabindex="0" role="log" aria-label="Logs">${isCut && html`<p class="dim">Earlier lines are left out: <code>${command("jobs logs", [job.id], ofTenant(job.tenant))}</code></p>`}${pieces.map(
+          (piece, place) => html`<div key=${place} class="log" data-level=${piece.level ?? ""}><span class="dim">${piece.at ? clock(piece.at) : ""}</span><span class="log-level">${piece.level && piece.level !== "info" ? piece.level : ""}</span><pre>${told(piece)}</pre></div>`,
         )}</div>`
       : html`<p class="dim">${isOver ? "It said nothing." : "Nothing yet."}</p>`}
   <//>`;
 };
+
+// The level stands beside it.
+const told = ({ text, level }) => (text ?? "").slice(level && text?.startsWith(`${level.toUpperCase()} `) ? level.length + 1 : 0).trimEnd();
 
 const usePieces = (job, isOver, level) => {
   const [state, set] = useState({ pieces: [], problem: null, isCut: false });
