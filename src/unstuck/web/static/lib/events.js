@@ -5,7 +5,7 @@ import { ms } from "./time.js";
 const MEANINGS = {
   submitted: "submitted",
   released: "released",
-  claimed: "started",
+  claimed: "claimed",
   given_back: "given back, at no cost",
   completed: "completed",
   retried: "failed, will be tried again",

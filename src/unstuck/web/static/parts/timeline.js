@@ -25,7 +25,7 @@ export const Timeline = ({ job }) => {
         <span class="lane-name" title=${lane.worker}>${lane.label}</span>
         <span class="lane-track">${lane.spans.map(
           (span, place) => html`<span key=${place} class="span" data-kind=${span.kind} style=${{ left: share(span.from), width: `max(3px, ${(100 * (span.to - span.from)) / (to - from)}%)` }}
-            title=${`${span.text}: ${duration((span.to - span.from) / 1000)}`}><span>${span.name ?? ""}</span></span>`,
+            title=${`${span.text}: ${duration((span.to - span.from) / 1000)}`}><span>${span.to - span.from > (to - from) / 8 ? span.name : ""}</span></span>`,
         )}${lane.marks.map((mark, place) => html`<span key=${`m${place}`} class="mark" data-kind=${mark.kind} style=${{ left: share(mark.at) }} title=${mark.text}></span>`)}</span>
         <span class="unseen">${lane.spans.map((span) => `${span.text} for ${duration((span.to - span.from) / 1000)}`).join(", ")}</span>
       </li>`,

@@ -9,8 +9,12 @@ import { plural } from "../lib/text.js";
 import { Acts, Answer, Card, Empty, Pill, Screen, Table, When } from "../parts/basic.js";
 import { Listed } from "../parts/listed.js";
 
-// Why a workflow is shut out, or was.
-export const whyListed = (entry) => (entry.auto && entry.stuck_count ? `${plural(entry.stuck_count, "stuck run was", "stuck runs were")} too many: the breaker shut it out` : `by ${entry.blacklisted_by}: ${entry.reason}`);
+const HARMS = { stuck: "got stuck", freeze: "froze a shared process", crash: "crashed", loss: "were lost" };
+// Why a workflow is shut out, or was; the breaker says "auto:stuck+crash:5".
+export const whyListed = (entry) => {
+  const [, harms, number] = /^auto:([a-z+]+):(\d+)$/.exec(entry.reason) ?? [];
+  return harms ? `${plural(Number(number), "run")} that ${harms.split("+").map((each) => HARMS[each] ?? each).join(" or ")} made the breaker shut it out` : `by ${entry.blacklisted_by}: ${entry.reason}`;
+};
 
 const COLUMNS = [
   ["Workflow", (each) => html`<a href=${href(["workflows", each.workflow])}><b>${each.workflow}</b></a>${each.tenant === "*" ? html` <${Pill}>every tenant<//>` : ""}`],
