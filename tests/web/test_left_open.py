@@ -105,14 +105,18 @@ def test_an_hour_on_a_page_leaves_nothing_behind(url: str, store: SqlStore, brow
     shop, held = Shop(store), []
     with running(ServerOptions(url, port=0)) as site, browser.new_context() as context:
         page = context.new_page()
+        opened: list[str] = []
+        page.on("request", lambda asked: opened.append(asked.url) if "/api/v1/events?" in asked.url else None)
         page.clock.install()
         page.goto(site.url + screen.format(job=shop.job))
+        expect(page.locator(".connection")).to_have_attribute("data-link", "live", timeout=60_000)
         for minute in range(MINUTES):
             shop.is_busy(page, minute, EVENTS // MINUTES - TOLD)
             held.append(Held.of(page))
             page.clock.run_for(60_000)
         assert page.evaluate("Date.now()") / 1000 > held_at(site) + 60 * (MINUTES - 1)
-    print(f"{screen}: {held[0]} … {held[4]} … {held[-1]}")
+    assert len(opened) >= MINUTES // 2, "the stream was not opened anew"
+    print(f"{screen}: {held[4]} … {held[-1]}, the stream was opened {len(opened)} times")
     holds_no_more(held, held[4])
 
 

@@ -209,7 +209,7 @@ const Charts = () => {
 
 const useMinute = () => Math.floor(serverNow() / 60_000);
 
-const NotYet = () => html`<${Empty} title="Nothing has ended yet" icon="clock">Minutes are counted one or two minutes after they have passed.<//>`;
+const NotYet = () => html`<${Empty} title="Nothing is counted yet" icon="clock">What ends is counted by the minute, one or two minutes later.<//>`;
 
 // The points as columns, with zeros for steps in which nothing ended.
 const table = (series) => {
