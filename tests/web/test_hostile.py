@@ -126,6 +126,15 @@ def test_what_others_wrote_is_text_on_every_screen(url: str, store: SqlStore, br
     assert noise.foreign == []
 
 
+def test_the_page_says_that_of_a_long_output_the_end_comes_later(url: str, store: SqlStore, browser: Browser) -> None:
+    job = claimed(store, a_worker(store, lease=1e6))
+    store.keep_output([AttemptOutput(job.ref, "a line of some length\n" * 1000, None)])
+    with running(ServerOptions(url, port=0)) as site, browser.new_context(base_url=site.url) as context:
+        page = context.new_page()
+        page.goto(f"/jobs/{job.id}")
+        expect(page.locator("#logs")).to_contain_text("follows when it has ended")
+
+
 def test_a_long_log_does_not_keep_the_page_from_answering(url: str, store: SqlStore, browser: Browser) -> None:
     worker = a_worker(store, lease=1e6)
     job = claimed(store, worker, retries=0)
