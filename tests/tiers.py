@@ -61,6 +61,7 @@ SLOW = (
     "web/test_hostile.py",
     "web/test_left_open.py",
     "web/test_log_in.py",
+    "web/test_overview.py",
 )
 
 #: Under tests/: what reaches no SQL that differs; `make test` runs it on SQLite, `make test-all` on PostgreSQL too.

@@ -71,6 +71,17 @@ def test_the_list_of_jobs_shows_every_column_at_80_and_its_ids_can_be_pasted(
     assert "STATE     FAILED" in tiny
 
 
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_the_doctor_breaks_sentences_between_words_and_no_command(unstuck: Command, store: SqlStore) -> None:
+    store.notify("A piece of news that is longer than the terminal", "and nobody took note of it", "/")
+    shown = in_terminal(unstuck, 60, "doctor", "--only", "notifications")
+    told = [line for line in shown if line.startswith("           ")]
+    assert told[0].strip() == "1 that nobody took note of, the newest: A piece"
+    assert told[1].startswith("           of news that is longer than the terminal")
+    assert max(map(len, told)) <= 60
+    assert "           do   unstuck notifications" in shown
+
+
 def in_terminal(unstuck: Command, width: int, *words: str) -> list[str]:
     """What a person sees in a window of this width."""
     ours, theirs = pty.openpty()

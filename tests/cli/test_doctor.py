@@ -46,7 +46,7 @@ def test_findings_for_people_and_programs_and_the_exit_code(
     assert (well.code, well.word) == (0, "2 checks made: nothing to say")
     beats(store, here, version="0.0.1")
     assert unstuck("doctor", "--only", "code", "--strict").code == 0, "a note is none"
-    by_hand(store_url, "UPDATE unstuck_workers SET beat_at = beat_at - 60000000")
+    by_hand(store_url, "UPDATE unstuck_workers SET lease_until = beat_at + 10000000, beat_at = beat_at - 15000000")
     silent = unstuck("doctor", "--only", "workers")
     assert (silent.code, unstuck("doctor", "--only", "workers", "--strict").code) == (0, 10)
     assert "warning    silent  workers\n           w1: no beat for too long\n           why  its jobs" in silent.out

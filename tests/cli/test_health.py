@@ -103,8 +103,16 @@ def test_a_worker_without_a_beat_is_a_warning_although_its_lease_holds(
 ) -> None:
     """It is frozen or cut off, and cannot say what fails."""
     assert "silent" not in asked(unstuck)
-    by_hand(store_url, "UPDATE unstuck_workers SET beat_at = beat_at - %s", 12_000_000)
+    by_hand(store_url, "UPDATE unstuck_workers SET lease_until = beat_at + 18000000, beat_at = beat_at - 12000000")
     assert asked(unstuck)["silent"]["detail"] == "w1: no beat for too long: unstuck workers"
+
+
+def test_a_worker_that_beats_as_seldom_as_its_lease_allows_is_not_silent(
+    unstuck: Command, store: SqlStore, store_url: str, w1: WorkerRecord
+) -> None:
+    """As one at a distance does: a lease of 60 s, and a beat every 15."""
+    by_hand(store_url, "UPDATE unstuck_workers SET lease_until = beat_at + 45000000, beat_at = beat_at - 15000000")
+    assert "silent" not in asked(unstuck)
 
 
 def test_a_lost_worker_is_no_news_once_another_of_its_name_lives(

@@ -35,7 +35,7 @@ from unstuck.model.why.facts import (
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LATER, EARLIER = NOW + timedelta(seconds=38), NOW - timedelta(seconds=38)
-ADA = WorkerFacts("ada", "active", True, NOW, "v1", running=1, slots=4)
+ADA = WorkerFacts("ada", "active", True, NOW, NOW + timedelta(seconds=Times().lease), "v1", running=1, slots=4)
 
 
 def a_record(**changes: Any) -> JobRecord:
@@ -267,14 +267,27 @@ SAID: dict[Code, tuple[str, str | None]] = {
 def test_workers_without_a_beat_are_not_said_to_take_it_soon() -> None:
     """Frozen, or cut off from the database: their lease holds still, and what fails there cannot be told."""
     times = Times()
-    silent = replace(ADA, beat_at=NOW - timedelta(seconds=times.silent_after + 1))
+    silent = beaten(times.silent_after + 1, times.lease)
     [reason] = explain(facts(workers=(silent, silent)), NOW, times).reasons
     assert reason.code is Code.CLAIMABLE
     assert reason.sentence == (
         "no gate keeps it, but the 2 workers that serve it may be frozen or cut off from the database: the last beat "
-        "came 12s ago, and one is due every 5s"
+        "came 12s ago"
     )
     assert "takes it within 1s" in explain(facts(workers=(silent, ADA)), NOW, times).reasons[0].sentence
+
+
+def test_a_worker_with_a_longer_lease_beats_less_often_and_is_not_said_to_be_silent() -> None:
+    """As one at a distance: every 15 s, with a lease of 60 s."""
+    at_a_distance = beaten(15, lease=60)
+    assert "takes it within 1s" in explain(facts(workers=(at_a_distance,)), NOW, Times()).reasons[0].sentence
+    gone = beaten(23, lease=60)
+    assert "may be frozen" in explain(facts(workers=(gone,)), NOW, Times()).reasons[0].sentence
+
+
+def beaten(ago: float, lease: float) -> WorkerFacts:
+    beat_at = NOW - timedelta(seconds=ago)
+    return replace(ADA, beat_at=beat_at, lease_until=beat_at + timedelta(seconds=lease))
 
 
 def test_every_code_has_a_rule_an_example_and_a_sentence() -> None:

@@ -21,6 +21,7 @@ from playwright.sync_api import (
 )
 
 from tests.server.conftest import Site, running
+from tests.support.burying import Graveyard
 from tests.support.eventually import eventually
 from tests.support.lending import Lender
 from tests.support.workers import workers
@@ -46,6 +47,7 @@ class House:
 
     site: Site
     database: str
+    url: str
     jobs: dict[str, str] = field(default_factory=dict)
 
     def enqueue(self, workflow: str, **kwargs: Any) -> str:
@@ -72,6 +74,13 @@ class House:
         self.enqueue("deliver", customer=customer, item="kettle")
         self.reaches(job, "FAILED")
         return job
+
+    def buried(self) -> str:
+        """A dead letter, of a workflow that no worker of the house knows."""
+        database = open_database(self.url)
+        letter = Graveyard(SqlStore(database), self.url).exhaust("no try is left", workflow="wilts")
+        database.close()
+        return letter
 
 
 @pytest.fixture
@@ -103,7 +112,7 @@ def house(
         shutil.copyfile(sqlite_template, folder / "unstuck.db")
     with running(ServerOptions(url, port=0)) as site, workers(url, folder) as start:
         start("shop-worker", app="unstuck.examples.demo:app")
-        made = House(site, str(request.param))
+        made = House(site, str(request.param), url)
         eventually(lambda: site.get("/api/v1/workflows").json()["items"], timeout=60)
         made.jobs["stuck"] = made.enqueue("stuck.thread_sleep")
         made.jobs["greeted"] = made.enqueue("greet", name="Ada")

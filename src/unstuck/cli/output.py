@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -94,6 +95,17 @@ def _spelt(character: str) -> str:
 def indented(text: str, by: int) -> str:
     """Text of several lines, so that those after the first stand below it and cannot be taken for something else."""
     return text.replace("\n", "\n" + " " * by)
+
+
+def folded(text: str, by: int) -> str:
+    """The same of a sentence, at the width of the terminal; a command stays in one piece, to be pasted."""
+    import textwrap
+
+    if not sys.stdout.isatty() or text.startswith("unstuck "):
+        return indented(text, by)
+    room = max(20, shutil.get_terminal_size().columns - by)
+    lines = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
+    return indented("\n".join(lines), by)
 
 
 def emit_json(value: Mapping[str, Any]) -> None:

@@ -27,6 +27,7 @@ from unstuck.model.errors import (
 )
 from unstuck.model.job import NewJob
 from unstuck.model.schedules import ScheduleRules, TickStep
+from unstuck.model.spelling import screen
 from unstuck.model.times import Times
 from unstuck.store.port import FiringRecord, NewFiring, Overlapped, ScheduleRecord, Store
 from unstuck.telemetry import emit
@@ -171,7 +172,7 @@ class SchedulesDuty(SweepDuty):
             f"schedule {schedule.name} of tenant {schedule.tenant} could not be fired: {error!r}; "
             "it is tried again, and no other waits for it"
         )
-        self._store.notify("Schedule could not be fired", message, f"/schedules/{schedule.name}")
+        self._store.notify("Schedule could not be fired", message, screen("schedules", schedule.name))
 
     # --- what a later firing takes the place of -------------------------------------------------------------------
     def _cancel_overlapped(self, now: float, budget: Budget) -> int:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from unstuck.janitor.budget import Budget, nobody_asks
 from unstuck.janitor.sweep_duty import SweepDuty
 from unstuck.model.errors import StoreError
+from unstuck.model.spelling import screen
 from unstuck.model.times import Times
 from unstuck.store.port import Copied, MakeBody, Store
 from unstuck.telemetry import emit
@@ -113,7 +114,7 @@ class WebhooksDuty(SweepDuty):
                     f"nothing is copied out of the feed for webhook {webhook.name} of tenant {webhook.tenant} for "
                     f"now: {_said(problem)}"
                 )
-                self._store.notify("Webhook cannot be served", message, f"/webhooks/{webhook.name}", "error")
+                self._store.notify("Webhook cannot be served", message, screen("webhooks", webhook.name), "error")
         return Copied(1, made, has_more=True)
 
 

@@ -1,4 +1,5 @@
-"""Commands as a shell takes them, whatever the names in them begin with: for remedies that people paste.
+"""Commands as a shell takes them, and addresses of screens, whatever the names in them hold: for what people paste
+and follow.
 
 What only the database can do is a statement to paste into its own shell (psql): it begins with SELECT.
 """
@@ -23,3 +24,10 @@ def given(option: str, value: str) -> str:
 def ending_session(pid: int | None) -> str:
     """The last resort against a session of PostgreSQL that does not end; a prepared transaction has no session."""
     return "SELECT * FROM pg_prepared_xacts" if pid is None else f"SELECT pg_terminate_backend({pid})"
+
+
+def screen(noun: str, name: str) -> str:
+    """Where the dashboard shows it."""
+    from urllib.parse import quote
+
+    return f"/{noun}/{quote(name, safe='')}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import fields
+from datetime import datetime
 from typing import Any
 
 from unstuck.records import dataclass
@@ -49,6 +50,12 @@ class Times:
     def silent_after(self) -> float:
         """A worker without a beat for so long is frozen, or cut off from the store, although its lease holds."""
         return self.beat + 2 * self.store_call
+
+    def is_silent(self, beat_at: datetime, lease_until: datetime, now: datetime) -> bool:
+        """Whether a worker that last beat then is. One that renews a longer lease than ours beats less often, as one
+        at a distance does."""
+        lease = (lease_until - beat_at).total_seconds()
+        return (now - beat_at).total_seconds() > self.silent_after * max(1.0, lease / self.lease)
 
     def problems(self, timeout: float | None = None, stop_time: float | None = None) -> list[str]:
         """Why these cannot keep their promises; nothing else is refused."""

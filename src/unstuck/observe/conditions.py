@@ -18,7 +18,7 @@ from unstuck.model.errors import StoreBusy, UnknownJob
 from unstuck.model.job import WorkerRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.schedules import SILENT_AFTER
-from unstuck.model.spelling import about, given
+from unstuck.model.spelling import about, given, screen
 from unstuck.model.times import Times
 from unstuck.model.why import Why, of_tenant
 from unstuck.model.why.codes import Code
@@ -197,7 +197,7 @@ def _worker_silent(look: ConditionLook) -> RuleFindings:
                 worker.name,
                 f"worker {worker.name} on {worker.host} last beat {age(worker.heartbeat_at, look.now)}, and did not "
                 "leave; its jobs go to others when its lease ends: unstuck workers",
-                f"/workers/{worker.name}",
+                screen("workers", worker.name),
             )
             for worker in found
         ]
@@ -245,7 +245,7 @@ def _draining(look: ConditionLook) -> RuleFindings:
         for what, seconds in _drains(worker):
             if seconds + passed >= look.number:
                 message = f"{what} has been draining for {duration(seconds + passed)}: unstuck workers"
-                link = f"/workers/{worker.name}"
+                link = screen("workers", worker.name)
                 found.append(finding("draining", (worker.name, what), worker.name, message, link))
     return RuleFindings(found)
 
@@ -277,7 +277,7 @@ def _recoveries(look: ConditionLook) -> RuleFindings:
             f"jobs of {workflow} were on a worker that was lost {jobs}: it may be what ends them; "
             f"look: {about('unstuck jobs list --workflow', workflow, of_tenant(tenant))}"
         )
-        link = f"/workflows/{workflow}"
+        link = screen("workflows", workflow)
         more = {"tenant": tenant, "workflow": workflow, "count": each.times}
         found.append(finding("recoveries", ("workflow", tenant, workflow), workflow, message, link, **more))
     return RuleFindings(found)
@@ -404,7 +404,7 @@ def _target_blocked(look: ConditionLook) -> RuleFindings:
                 f"by job {blocked.job or '?'}{more}: {how}"
             )
             facts = {"tenant": blocked.tenant, "workflow": blocked.workflow, "count": blocked.targets}
-            link = f"/targets/{blocked.target}"
+            link = screen("targets", blocked.target)
             found.append(finding("target_blocked", (blocked.tenant,), blocked.target, message, link, **facts))
         if look.is_over():
             return RuleFindings(found, after)
@@ -453,7 +453,7 @@ def _silent_schedule(schedule: ScheduleRecord, look: ConditionLook) -> AlertFind
     how = about("unstuck schedules firings", schedule.name, of_tenant(schedule.tenant))
     message = f"schedule {schedule.name} of tenant {schedule.tenant} {silent_sentence(schedule, look.now)}: {how}"
     more = {"tenant": schedule.tenant, "workflow": schedule.spec.workflow}
-    link = f"/schedules/{schedule.name}"
+    link = screen("schedules", schedule.name)
     return finding("schedule_silent", (schedule.tenant, schedule.name), schedule.name, message, link, **more)
 
 
@@ -468,7 +468,7 @@ def _outbox_lag(look: ConditionLook) -> RuleFindings:
                 f"webhook {each.name} has taken nothing since {age(since, look.now)} ({each.failures:,} tries in a "
                 f"row): {each.last_error or each.state_reason or 'no reason'}: {how}"
             )
-            parts, link = (each.tenant, each.name), f"/webhooks/{each.name}"
+            parts, link = (each.tenant, each.name), screen("webhooks", each.name)
             found.append(finding("outbox_lag", parts, each.name, message, link, tenant=each.tenant))
     return RuleFindings(found)
 

@@ -104,7 +104,8 @@ def _print_finding(finding: FindingView) -> None:
     facts = [("", finding.what), ("why", finding.why), ("do", finding.remedy)]
     for label, text in facts:
         if text:
-            output.say(f"           {f'{label:<4} ' if label else ''}{output.indented(output.visible(text), 16)}")
+            head = f"           {label:<4} " if label else "           "
+            output.say(f"{head}{output.folded(output.visible(text), len(head))}")
     output.say("")
 
 

@@ -108,7 +108,9 @@ def _progress(progress: Any) -> str:
 
 def _worker(worker: WorkerView, now: datetime) -> list[PaneRow]:
     slots = f"{worker.running}/{worker.slots}" if worker.slots is not None else str(worker.running)
-    note = worker.import_error or worker.start_error or (worker.roles[0].text if worker.roles else "")
+    # A traceback ends with what it is about.
+    error = (worker.import_error or worker.start_error or "").strip().rpartition("\n")[2]
+    note = error or (worker.roles[0].text if worker.roles else "")
     where = f"{worker.host} pid {worker.pid}  {', '.join(worker.queues)}"
     style = {"active": "", "draining": "yellow"}.get(worker.state, "dim" if worker.state == "gone" else "bold red")
     cells = (worker.name, worker.state, slots, _since(worker.heartbeat_at, now), note or where)

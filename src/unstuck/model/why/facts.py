@@ -197,6 +197,7 @@ class WorkerFacts:
     state: str
     is_live: bool
     beat_at: datetime
+    lease_until: datetime
     code_version: str
     is_loaded: bool = True
     knows_workflow: bool = True

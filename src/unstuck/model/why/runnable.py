@@ -45,12 +45,12 @@ def claimable(view: WhyView) -> Iterator[Finding]:
     if _is_full(view) or view.facts.before:
         return
     count, _, _ = _slots(view)
-    silent = view.now - max((w.beat_at for w in view.facts.workers if w.serves), default=view.now)
-    if silent > timedelta(seconds=view.times.silent_after):
-        every = lasting(timedelta(seconds=view.times.beat))
+    serving = [worker for worker in view.facts.workers if worker.serves]
+    if serving and all(view.times.is_silent(each.beat_at, each.lease_until, view.now) for each in serving):
+        last = max(each.beat_at for each in serving)
         yield Finding(
             f"no gate keeps it, but {workers_serving(count)} may be frozen or cut off from the database: "
-            f"the last beat came {lasting(silent)} ago, and one is due every {every}",
+            f"the last beat came{view.ago(last)}",
             remedy="unstuck workers",
         )
         return

@@ -96,8 +96,7 @@ def _if_it_stays_silent(view: WhyView) -> str:
     job, times = view.job, view.times
     if job.heartbeat_at is None or job.lease_until is None:
         return ""
-    silence = view.now - job.heartbeat_at
-    if silence <= timedelta(seconds=2 * times.beat + times.store_call):
+    if not times.is_silent(job.heartbeat_at, job.lease_until, view.now):
         return ""
     return (
         f"; if worker {job.worker} stays silent, any other recovers the job {_at_the_latest(view, job.lease_until)}"

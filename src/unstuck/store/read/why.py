@@ -191,6 +191,7 @@ def _worker(worker: dict[str, Any]) -> WorkerFacts:
         state=worker["state"],
         is_live=bool(worker["is_live"]),
         beat_at=instant(worker["beat_at"]),
+        lease_until=instant(worker["lease_until"]),
         code_version=worker["code_version"],
         is_loaded=bool(worker["is_loaded"]),
         knows_workflow=bool(worker["knows_workflow"]),

@@ -88,10 +88,12 @@ SELECT me.*, clock.now AS at,
                  WHERE dep.job = me.number
                  LIMIT :ceiling) AS few) AS dependencies,
        (SELECT {json_array}({json_object}(
-                   'name', few.name, 'state', few.state, 'beat_at', few.beat_at, 'is_live', few.is_live,
+                   'name', few.name, 'state', few.state, 'beat_at', few.beat_at, 'lease_until', few.lease_until,
+                   'is_live', few.is_live,
                    'is_loaded', few.is_loaded, 'knows_workflow', few.knows_workflow, 'code_version', few.code_version,
                    'slots', few.slots, 'problem', few.problem, 'roles', few.roles, 'running', few.running))
-          FROM (SELECT w.name, w.state, w.beat_at, w.lease_until > clock.now AS is_live, w.serves <> '{}' AS is_loaded,
+          FROM (SELECT w.name, w.state, w.beat_at, w.lease_until, w.lease_until > clock.now AS is_live,
+                       w.serves <> '{}' AS is_loaded,
                        {holds w.serves workflows me.workflow} AS knows_workflow,
                        COALESCE({json w.info} ->> 'code_version', w.code_version) AS code_version,
                        CAST({json w.info} ->> 'slots' AS BIGINT) AS slots,

@@ -5,7 +5,7 @@ import { ms } from "./time.js";
 const MEANINGS = {
   submitted: "submitted",
   released: "released",
-  claimed: "started",
+  claimed: "claimed",
   given_back: "given back, at no cost",
   completed: "completed",
   retried: "failed, will be tried again",
@@ -74,6 +74,10 @@ export const facts = (event) => {
   if (event.kind === "parked" && data.wait) {
     const what = { event: `waits for event ${data.name}`, approval: `asks “${data.name}”` }[data.wait];
     return what ?? (data.wait === "children" ? "waits for its children" : "waits for its time");
+  }
+  if (event.kind === "woken" && data.wait) {
+    const answer = [data.answer, data.by && `by ${data.by}`].filter(Boolean).join(" ");
+    return { children: "its children have ended", time: "its time has come" }[data.wait] ?? `${data.wait} “${data.name}”: ${answer}`;
   }
   if (data.error_type || data.error_message) return [data.error_type, data.error_message].filter(Boolean).join(": ");
   if (data.question) return [`“${data.question}”`, data.answer, data.by && `by ${data.by}`].filter(Boolean).join(" ");

@@ -1,11 +1,13 @@
 // Where we are: the path below the prefix under which the page is served, and its query. Every screen is an address
 // that can be reloaded and shared; names in it may hold anything.
 
+import { tenant } from "./api.js";
+import { ofTenant } from "./command.js";
 import { batch, signal } from "./dom.js";
 
 const PREFIX = new URL(document.baseURI).pathname;
 
-const decoded = (word) => {
+export const decoded = (word) => {
   try {
     return decodeURIComponent(word);
   } catch {
@@ -20,9 +22,10 @@ const read = () => {
 
 export const place = signal(read());
 
-// href(["jobs", id], {tab: "logs"})
+// href(["jobs", id], {tab: "logs"}). Whose things are looked at stays in the address until somebody says another.
 export const href = (words, query) => {
   const asked = new URLSearchParams();
+  if (tenant.value && !query?.tenant) asked.append("tenant", tenant.value);
   for (const [name, value] of Object.entries(query ?? {})) {
     if (value != null && value !== "") asked.append(name, value);
   }
@@ -42,7 +45,10 @@ export const go = (address, { replace = false, focus = "#main" } = {}) => {
 
 const moved = (isNew) => {
   const before = place.value.key;
-  batch(() => (place.value = read()));
+  batch(() => {
+    place.value = read();
+    tenant.value = place.value.query.get("tenant") ?? "";
+  });
   if (isNew && before !== place.value.key) {
     scrollTo(0, 0);
   }
@@ -59,8 +65,12 @@ export const requery = (changes, how = { replace: true }) => {
   go(location.pathname + (text ? `?${text}` : ""), how);
 };
 
-// A link that the server gave, as notifications have one: only below our own prefix.
-export const ours = (link) => PREFIX + String(link).replace(/^\/+/, "");
+// Where a notification or an alert leads: only below our own prefix, and to the tenant that it is about.
+export const ours = ({ link, tenant: whose }) => {
+  const path = PREFIX + String(link).replace(/^\/+/, "");
+  const { tenant: named } = ofTenant(whose);
+  return named ? `${path}${path.includes("?") ? "&" : "?"}tenant=${encodeURIComponent(named)}` : path;
+};
 
 addEventListener("popstate", () => moved(false));
 document.addEventListener("click", (event) => {

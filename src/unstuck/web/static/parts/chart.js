@@ -8,6 +8,8 @@ import uPlot from "../vendor/uplot.js";
 
 const HEIGHT = 168;
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+// Lengths of time that read well, in ms.
+const LENGTHS = [1, 2, 5, 10, 20, 50, 100, 200, 500, ...[1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400].map((each) => 1000 * each)];
 const clocks = uPlot.sync("overview");
 
 // lines: [{label, tone, values, isArea}]; unit: "ms" or "" for numbers. `at`: seconds since 1970.
@@ -31,7 +33,7 @@ export const Chart = ({ label, at, lines, unit = "" }) => {
         scales: { x: { time: true }, y: { range: (_, low, high) => [0, Math.max(high ?? 0, unit === "ms" ? 10 : 4) * 1.1] } },
         axes: [
           { ...axis, space: 70, values: "{HH}:{mm}" },
-          { ...axis, size: 52, space: 34, values: (_, splits) => splits.map(told) },
+          { ...axis, size: 52, space: 34, ...(unit === "ms" ? { incrs: LENGTHS } : {}), values: (_, splits) => splits.map(told) },
         ],
         series: [
           { label: "at", value: (_, value) => (value == null ? "" : new Date(value * 1000).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" })) },
@@ -41,7 +43,8 @@ export const Chart = ({ label, at, lines, unit = "" }) => {
             fill: line.isArea ? `${colour(line.tone)}33` : undefined,
             width: 2,
             dash: line.isDashed ? [6, 4] : undefined,
-            points: { show: false },
+            // A line has two ends; what happened in one minute alone is a point.
+            points: { size: 6, show: (self, place) => self.data[place].filter((value) => value != null).length === 1 },
             spanGaps: true,
             value: (_, value) => (value == null ? "–" : told(value)),
           })),

@@ -50,6 +50,7 @@ export const App = ({ problem, again }) => {
 const Frame = () => {
   const [isOpen, setOpen] = useState(false);
   const at = place.value;
+  const waiting = useWaiting();
   useEffect(() => setOpen(false), [at.key]);
   const Shown = screenAt(at);
   const title = NAVIGATION.find(([word]) => word === (at.words[0] ?? null))?.[2];
@@ -65,12 +66,12 @@ const Frame = () => {
   return html`
     <a class="skip-link" href="#main" onClick=${(event) => (event.preventDefault(), document.getElementById("main").focus())}>Skip to content</a>
     <div class="frame ${isOpen ? "open" : ""}">
-      <${Rail} isOpen=${isOpen} toggle=${() => setOpen(!isOpen)} />
+      <${Rail} waiting=${waiting} isOpen=${isOpen} toggle=${() => setOpen(!isOpen)} />
       <div class="body">
         <${Connection} />
         <main id="main" tabindex="-1" key=${at.words.join("/")}>${
           Shown
-            ? html`<${Shown} words=${at.words} query=${at.query} />`
+            ? html`<${Shown} words=${at.words} query=${at.query} waiting=${waiting} />`
             : html`<${Empty} title="There is no such screen" icon="search"><a href=${href([])}>Go to the overview</a><//>`
         }</main>
       </div>
@@ -80,8 +81,8 @@ const Frame = () => {
     ${isHelpShown.value && html`<${Help} />`}`;
 };
 
-const Rail = ({ isOpen, toggle }) => {
-  const numbers = useNumbers();
+const Rail = ({ waiting, isOpen, toggle }) => {
+  const numbers = Object.fromEntries(Object.entries(waiting).map(([word, asked]) => [word, asked.data?.items.length ?? 0]));
   const first = place.value.words[0] ?? null;
   return html`<nav class="rail" aria-label="Screens">
     <a class="brand" href=${href([])}><${Mark} /><span>unstuck</span></a>
@@ -96,17 +97,12 @@ const Rail = ({ isOpen, toggle }) => {
   </nav>`;
 };
 
-// How many things wait in the rooms beside this one: small questions, asked when something about them happened.
-const useNumbers = () => {
-  const approvals = useAsked(["approvals"], { limit: 100 }, { wakes: (event) => event.kind.startsWith("approval.") || event.kind === "parked" || event.kind === "woken", pace: 3000 });
-  const notifications = useAsked(["notifications"], { limit: 100 }, { wakes: (event) => event.kind === "notification.made", pace: 3000 });
-  const targets = useAsked(["targets"], { blocked: true, limit: 100 }, { wakes: (event) => event.kind.startsWith("target."), pace: 3000 });
-  return {
-    approvals: approvals.data?.items.length ?? 0,
-    notifications: notifications.data?.items.length ?? 0,
-    targets: targets.data?.items.length ?? 0,
-  };
-};
+// What waits for people in the rooms beside this one: the rail counts it, the overview lists it, and it is asked once.
+const useWaiting = () => ({
+  approvals: useAsked(["approvals"], { limit: 100 }, { wakes: (event) => event.kind.startsWith("approval.") || event.kind === "parked" || event.kind === "woken", pace: 2000 }),
+  notifications: useAsked(["notifications"], { limit: 100 }, { wakes: (event) => event.kind.startsWith("notification."), pace: 2000 }),
+  targets: useAsked(["targets"], { blocked: true, limit: 100 }, { wakes: (event) => event.kind.startsWith("target."), pace: 2000 }),
+});
 
 const Foot = () => {
   const who = asker.value;
@@ -132,8 +128,7 @@ const Whose = () => {
   const known = [...new Set(["default", ...names, ...(tenant.value && tenant.value !== "*" ? [tenant.value] : [])])];
   if (known.length < 2) return null;
   const choose = (event) => {
-    tenant.value = event.target.value === "default" ? "" : event.target.value;
-    requery({ tenant: tenant.value });
+    requery({ tenant: event.target.value === "default" ? "" : event.target.value });
   };
   return html`<label class="whose"><span class="dim">Tenant</span>
     <select value=${tenant.value || "default"} onChange=${choose}>${known.map((name) => html`<option key=${name} value=${name}>${name}</option>`)}</select></label>`;

@@ -1,16 +1,19 @@
 // What a job says: all of it once it has ended, as it comes while it runs. So many lines are kept on the page.
 
 import { about, address, get } from "../lib/api.js";
+import { command, ofTenant } from "../lib/command.js";
 import { html, useEffect, useRef, useState } from "../lib/dom.js";
 import { clock } from "../lib/time.js";
 import { Card, Copy, Trouble } from "./basic.js";
 
 const MOST = 1000;
+// About 32 KB of an attempt are told while it runs (executor/capture.py); with the frames of records it may be less.
+const TOLD = 16_000;
 const LEVELS = ["debug", "info", "warning", "error"];
 
 export const Logs = ({ job, isOver }) => {
   const [level, setLevel] = useState("");
-  const { pieces, problem, isCut } = usePieces(job, isOver, level);
+  const { pieces, problem, isCut, said } = usePieces(job, isOver, level);
   const [isFollowing, setFollowing] = useState(true);
   const frame = useRef(null);
   useEffect(() => {
@@ -26,12 +29,16 @@ export const Logs = ({ job, isOver }) => {
     ${pieces.length > 0 && html`<${Copy} text=${pieces.map((piece) => piece.text).join("\n")} label="Copy the logs" />`}`}>
     ${problem && html`<${Trouble} problem=${problem} />`}
     ${pieces.length
-      ? html`<div class="logs" ref=${frame} onScroll=${scrolled} tabindex="0" role="log" aria-label="Logs">${isCut && html`<p class="dim">Earlier lines are left out: <code>unstuck jobs logs ${job.id}</code></p>`}${pieces.map(
-          (piece, place) => html`<div key=${place} class="log" data-level=${piece.level ?? ""}><span class="dim">${piece.at ? clock(piece.at) : ""}</span><span class="log-level">${piece.level && piece.level !== "info" ? piece.level : ""}</span><pre>${(piece.text ?? "").trimEnd()}</pre></div>`,
+      ? html`<div class="logs" ref=${frame} onScroll=${scrolled} tabindex="0" role="log" aria-label="Logs">${isCut && html`<p class="dim">Earlier lines are left out: <code>${command("jobs logs", [job.id], ofTenant(job.tenant))}</code></p>`}${pieces.map(
+          (piece, place) => html`<div key=${place} class="log" data-level=${piece.level ?? ""}><span class="dim">${piece.at ? clock(piece.at) : ""}</span><span class="log-level">${piece.level && piece.level !== "info" ? piece.level : ""}</span><pre>${told(piece)}</pre></div>`,
         )}</div>`
       : html`<p class="dim">${isOver ? "It said nothing." : "Nothing yet."}</p>`}
+    ${!isOver && said > TOLD && html`<p class="dim">While it runs the first 32 KB of an attempt are shown here. The end of what it says follows when it has ended.</p>`}
   <//>`;
 };
+
+// The level stands beside it.
+const told = ({ text, level }) => (text ?? "").slice(level && text?.startsWith(`${level.toUpperCase()} `) ? level.length + 1 : 0).trimEnd();
 
 const usePieces = (job, isOver, level) => {
   const [state, set] = useState({ pieces: [], problem: null, isCut: false });
@@ -66,19 +73,22 @@ const all = async (id, query, stop, set) => {
 // A stream of logs begins anew whenever it is opened.
 const follow = (id, query, stop, set) => {
   let pieces = [];
+  let said = 0; // by the last attempt
   let timer = null;
   const show = () => {
     timer ??= setTimeout(() => {
       timer = null;
       if (pieces.length > 2 * MOST) pieces = pieces.slice(-MOST - 1);
-      set(kept(pieces));
+      set({ ...kept(pieces), said });
     }, 150);
   };
   const source = new EventSource(address(["jobs", id, "logs"], query));
-  source.onopen = () => (pieces = []);
+  source.onopen = () => ((pieces = []), (said = 0));
   source.onmessage = ({ data }) => {
     if (!data) return;
-    pieces.push(JSON.parse(data));
+    const piece = JSON.parse(data);
+    said = (piece.attempt === pieces.at(-1)?.attempt ? said : 0) + (piece.text?.length ?? 0);
+    pieces.push(piece);
     show();
   };
   source.addEventListener("end", () => source.close());

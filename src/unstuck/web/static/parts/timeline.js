@@ -6,7 +6,7 @@ import { duration, now } from "../lib/time.js";
 
 const FINAL = ["COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "DEAD"];
 const LEGEND = [
-  ["queued", "in the queue"], ["backoff", "waits for its next try"], ["parked", "parked"], ["ran", "ran"], ["grace", "grace: asked to stop"],
+  ["queued", "in the queue"], ["backoff", "waits for its next try"], ["parked", "parked"], ["ran", "ran"], ["open", "runs"], ["grace", "grace: asked to stop"],
   ["stuck", "stuck"], ["failed", "failed"], ["done", "done"], ["step", "step"],
 ];
 
@@ -19,13 +19,13 @@ export const Timeline = ({ job }) => {
   const share = (at) => `${Math.min(100, Math.max(0, (100 * (at - from)) / (to - from)))}%`;
   const kinds = new Set(rows.flatMap((lane) => lane.spans.map((span) => span.kind)));
   return html`<div class="timeline">
-    <div class="timeline-axis" aria-hidden="true">${ticks(from, to).map(([at, seconds]) => html`<span key=${at} style=${{ left: `${at * 100}%` }}>${at ? duration(seconds) : "0"}</span>`)}</div>
+    <div class="timeline-axis" aria-hidden="true">${ticks(from, to, innerWidth > 760 ? 5 : 3).map(([at, seconds]) => html`<span key=${at} style=${{ left: `${at * 100}%` }}>${at ? duration(seconds) : "0"}</span>`)}</div>
     <ul>${rows.map(
       (lane) => html`<li key=${lane.label} class="lane">
         <span class="lane-name" title=${lane.worker}>${lane.label}</span>
         <span class="lane-track">${lane.spans.map(
           (span, place) => html`<span key=${place} class="span" data-kind=${span.kind} style=${{ left: share(span.from), width: `max(3px, ${(100 * (span.to - span.from)) / (to - from)}%)` }}
-            title=${`${span.text}: ${duration((span.to - span.from) / 1000)}`}><span>${span.name ?? ""}</span></span>`,
+            title=${`${span.text}: ${duration((span.to - span.from) / 1000)}`}><span>${span.to - span.from > (to - from) / 8 ? span.name : ""}</span></span>`,
         )}${lane.marks.map((mark, place) => html`<span key=${`m${place}`} class="mark" data-kind=${mark.kind} style=${{ left: share(mark.at) }} title=${mark.text}></span>`)}</span>
         <span class="unseen">${lane.spans.map((span) => `${span.text} for ${duration((span.to - span.from) / 1000)}`).join(", ")}</span>
       </li>`,

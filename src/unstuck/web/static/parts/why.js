@@ -55,9 +55,9 @@ const LINKS = {
 export const Why = ({ why, job }) => {
   const [first] = why.reasons;
   const isCalm = why.is_runnable || (first && CALM.has(first.code) && !["FAILED", "TIMEOUT"].includes(why.state));
-  const tone = isCalm ? "good" : first && ENGINE.has(first.actor) && why.state !== "FAILED" ? "busy" : "bad";
+  const tone = isCalm ? "good" : first?.code === "waiting_approval" ? "warn" : first && ENGINE.has(first.actor) && why.state !== "FAILED" ? "busy" : "bad";
   return html`<${Card} tone=${`why ${tone}`} id="why">
-    <p class="verdict"><${Icon} name=${tone === "good" ? "check" : tone === "busy" ? "clock" : "stuck"} />${why.verdict}</p>
+    <p class="verdict"><${Icon} name=${{ good: "check", busy: "clock", warn: "hand", bad: "stuck" }[tone]} />${why.verdict}</p>
     <ul class="reasons">${why.reasons.map((reason, place) => html`<${Reason} key=${place} reason=${reason} job=${job} isOnly=${why.reasons.length === 1 && why.verdict.includes(reason.sentence)} />`)}</ul>
   <//>`;
 };

@@ -47,7 +47,7 @@ export const Alerts = ({ query }) => {
     <${Listed} pages=${pages} empty=${html`<${Empty} title=${isAll ? "There was no alert" : "No alert is open"}>The rules below look about every half minute. What one finds stands here until it is over.<//>`}>
       ${(rows) => html`<ul class="cards">${rows.map((each) => html`<li key=${each.number} data-row class="card note ${TONES[each.severity] ?? "warn"} ${each.$look ?? ""}">
         <header class="card-head"><h2>${each.title}</h2><span class="dim">${each.rule} · <${When} at=${each.opened_at} />${each.tenant !== "*" ? ` · ${each.tenant}` : ""}</span>
-          <span class="acts">${each.closed_at && html`<${Pill} tone="good">over<//>`}${each.acked_at && html`<${Pill}>noted by ${each.acked_by}<//>`}${each.muted_until && html`<${Pill}>muted<//>`}<${Acts} actions=${possible(each)} /><a class="button small" href=${ours(each.link)}>Look</a></span></header>
+          <span class="acts">${each.closed_at && html`<${Pill} tone="good">over<//>`}${each.acked_at && html`<${Pill}>noted by ${each.acked_by}<//>`}${each.muted_until && html`<${Pill}>muted<//>`}<${Acts} actions=${possible(each)} /><a class="button small" href=${ours(each)}>Look</a></span></header>
         <p>${each.message}</p></li>`)}</ul>`}<//>
     <${Card} title="Rules"><${Answer} of=${rules}>${(page) => html`<${Table} label="Rules" columns=${RULES} rows=${page.items} keyOf=${(each) => each.rule} />`}<//><//>
   <//>`;

@@ -4,7 +4,7 @@ import { ofTenant } from "../lib/command.js";
 import * as actions from "../lib/actions.js";
 import { useAsked } from "../lib/asked.js";
 import { html } from "../lib/dom.js";
-import { meaning } from "../lib/events.js";
+import { facts, meaning, tone } from "../lib/events.js";
 import { usePages } from "../lib/paging.js";
 import { href } from "../lib/router.js";
 import { atLeast, oneLine, pretty } from "../lib/text.js";
@@ -41,11 +41,11 @@ const Letter = ({ id, query }) => {
   const whose = query.get("tenant") ? { tenant: query.get("tenant") } : {};
   const asked = useAsked(["dead-letters", id], whose, { wakes: (event) => event.job === id });
   return html`<${Answer} of=${asked}>${(letter) => html`<${Screen} title=${html`${letter.workflow} <${Pill} tone="bad">${letter.reason}<//>`} lead=${letter.meaning} actions=${html`<${Acts} small=${false} actions=${possible(letter)} />`}>
-    <${Card} tone="why bad"><p class="verdict">${letter.message}</p><p class="dim">since <${When} at=${letter.since_at} />; kept until <${When} at=${letter.until_at} none="it can be written" />. <${JobLink} id=${letter.job} tenant=${letter.tenant}>Its job<//></p><//>
+    <${Card} tone="why bad"><p class="verdict">${letter.message}</p><p class="dim">since <${When} at=${letter.since_at} />; ${letter.until_at ? html`forgotten <${When} at=${letter.until_at} />` : "kept until it can be written"}. <${JobLink} id=${letter.job} tenant=${letter.tenant}>Its job<//></p><//>
     <div class="pair">
       <${Card} title="What it was given"><${Folded} text=${pretty(letter.args.length ? { args: letter.args, kwargs: letter.kwargs } : letter.kwargs)} label="arguments" /><//>
-      <${Card} title="Envelope"><${Facts} facts=${[["Queue", letter.queue], ["Target", letter.target], ["Priority", String(letter.priority)], ["Key", letter.key], ["Submitted", html`<${When} at=${letter.created_at} />`]]} /><${Folded} text=${pretty(letter.signature)} label="signature" /><//>
+      <${Card} title="Envelope"><${Facts} facts=${[["Queue", letter.queue], ["Target", letter.target], ["Priority", String(letter.priority)], ["Key", letter.key], ["Submitted", html`<${When} at=${letter.created_at} />`]]} />${letter.signature == null ? html`<p class="dim">It is not signed.</p>` : html`<${Folded} text=${pretty(letter.signature)} label="signature" />`}<//>
     </div>
-    <${Card} title="History"><ol class="history">${[...letter.history].reverse().map((event) => html`<li key=${event.number}><span class="dot"></span><${When} at=${event.at} /><b>${meaning(event.kind)}</b></li>`)}</ol><//>
+    <${Card} title="History"><ol class="history">${[...letter.history].reverse().map((event) => html`<li key=${event.number}><span class="dot ${tone(event.kind)}"></span><${When} at=${event.at} /><b>${meaning(event.kind)}</b><span class="dim history-facts">${oneLine(facts(event), 260)}</span></li>`)}</ol><//>
   <//>`}<//>`;
 };

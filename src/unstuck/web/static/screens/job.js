@@ -2,6 +2,7 @@
 
 import * as actions from "../lib/actions.js";
 import { useAsked } from "../lib/asked.js";
+import { command, ofTenant } from "../lib/command.js";
 import { html, useEffect } from "../lib/dom.js";
 import { facts, meaning, tone } from "../lib/events.js";
 import { go, href } from "../lib/router.js";
@@ -57,7 +58,7 @@ const Whole = ({ job, why }) => {
       </div>
       <aside class="job-side" aria-label="Facts">
         <${Card} title="Facts"><${JobFacts} job=${job} /><//>
-        <${Card} title="As commands"><ul class="commands">${[["Look", `unstuck jobs show ${job.id}`], ["Why", `unstuck why ${job.id}`], ["Logs", `unstuck jobs logs ${job.id} --follow`]].map(([label, text]) => html`<li key=${label}><${Command} text=${text} /></li>`)}</ul><//>
+        <${Card} title="As commands"><ul class="commands">${[["jobs show"], ["why"], ["jobs logs", { follow: true }]].map(([verb, flags]) => html`<li key=${verb}><${Command} text=${command(verb, [job.id], { ...flags, ...ofTenant(job.tenant) })} /></li>`)}</ul><//>
       </aside>
     </div>
   </div>`;
@@ -127,7 +128,7 @@ const Partials = ({ job, isOver }) => {
   const asked = useAsked(["jobs", job.id, "partials"], { tenant: job.tenant, limit: 100 }, { every: isOver ? undefined : 2000, wakes: (event) => event.job === job.id });
   return html`<${Card} title="Partial results" note=${count(job.partials)}><${Answer} of=${asked}>${(page) => html`
     <ol class="partials">${page.items.map((part) => html`<li key=${part.number}><span class="dim"><${When} at=${part.at} /> ${part.name}</span><${Folded} text=${pretty(part.value)} label=${`partial result ${part.number}`} /></li>`)}</ol>
-    ${page.next && html`<p class="dim">The first 100 are shown; all: <code>unstuck jobs partials ${job.id}</code></p>`}`}<//><//>`;
+    ${page.next && html`<p class="dim">The first 100 are shown; all: <code>${command("jobs partials", [job.id], ofTenant(job.tenant))}</code></p>`}`}<//><//>`;
 };
 
 // --- what happened ------------------------------------------------------------------------------------------------
@@ -163,7 +164,7 @@ const JobFacts = ({ job }) => {
     ["Tenant", job.tenant !== "default" && job.tenant],
     ["Submitted", html`<${When} at=${job.created_at} />`],
     ["Due", job.state === "QUEUED" && html`<${When} at=${job.available_at} />`],
-    ["Started", job.started_at && html`<${When} at=${job.started_at} />`],
+    [job.attempts > 1 ? "Last started" : "Started", job.started_at && html`<${When} at=${job.started_at} />`],
     ["Ended", job.finished_at && html`<${When} at=${job.finished_at} />`],
     ["Ran", job.duration_ms != null && ms(job.duration_ms)],
     ["From begin to end", job.total_ms != null && ms(job.total_ms)],

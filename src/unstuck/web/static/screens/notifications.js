@@ -16,8 +16,8 @@ export const Notifications = ({ query }) => {
       <a class="button small" aria-current=${isAll ? "true" : undefined} href=${href(["notifications"], { all: "yes" })}>All</a></div>
     <${Listed} pages=${pages} empty=${html`<${Empty} title="No news">When a workflow is blacklisted, a worker lost or something set aside, it stands here.<//>`}>
       ${(rows) => html`<ul class="cards">${rows.map((each) => html`<li key=${each.number} data-row class="card note ${each.severity === "error" ? "bad" : "warn"} ${each.$look ?? ""}">
-        <header class="card-head"><h2>${each.title}</h2><span class="dim"><${When} at=${each.at} />${each.tenant !== "*" ? ` · ${each.tenant}` : ""}${each.workflow ? ` · ${each.workflow}` : ""}</span>
-          <span class="acts">${each.acked_at ? html`<${Pill}>noted by ${each.acked_by}<//>` : html`<${Acts} actions=${[actions.ack(each)]} />`}<a class="button small" href=${ours(each.link)}>Look</a></span></header>
+        <header class="card-head"><h2>${each.title}</h2><span class="dim">told <${When} at=${each.at} />${each.tenant !== "*" ? ` · ${each.tenant}` : ""}${each.workflow ? ` · ${each.workflow}` : ""}</span>
+          <span class="acts">${each.acked_at ? html`<${Pill}>noted by ${each.acked_by}<//>` : html`<${Acts} actions=${[actions.ack(each)]} />`}<a class="button small" href=${ours(each)}>Look</a></span></header>
         <p>${each.message}</p></li>`)}</ul>`}<//>
   <//>`;
 };

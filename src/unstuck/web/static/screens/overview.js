@@ -5,18 +5,19 @@ import * as actions from "../lib/actions.js";
 import { useAsked } from "../lib/asked.js";
 import { html, useState } from "../lib/dom.js";
 import { facts, meaning, subject, tone } from "../lib/events.js";
-import { href, ours } from "../lib/router.js";
+import { decoded, href, ours } from "../lib/router.js";
 import { term } from "../lib/search.js";
 import { recent } from "../lib/stream.js";
 import { atLeast, count, oneLine, plural } from "../lib/text.js";
 import { clock, hourAgo, serverNow } from "../lib/time.js";
-import { Acts, Answer, Card, Command, Empty, JobLink, Loading, Trouble, When } from "../parts/basic.js";
+import { Acts, Answer, Card, Empty, JobLink, Loading, Trouble, When } from "../parts/basic.js";
 import { Bars, Chart } from "../parts/chart.js";
 import { Icon } from "../parts/icons.js";
+import { whyListed } from "./blacklist.js";
 import { blocker } from "./targets.js";
 
-export const Overview = () => {
-  const needs = useNeeds();
+export const Overview = ({ waiting }) => {
+  const needs = useNeeds(waiting);
   return html`<div class="screen wide">
     <${Headline} needs=${needs} />
     <${Numbers} />
@@ -30,14 +31,11 @@ export const Overview = () => {
 const kind = (...beginnings) => (event) => beginnings.some((each) => event.kind.startsWith(each));
 
 // Each thing once: what happened, since when, the buttons that help, and where to look.
-const useNeeds = () => {
+const useNeeds = (waiting) => {
   const health = useAsked(["health"], {}, { wakes: kind("worker.", "pause.", "notification."), every: 15_000, pace: 5000 });
-  const approvals = useAsked(["approvals"], { limit: 20 }, { wakes: kind("approval.", "parked", "woken") });
-  const targets = useAsked(["targets"], { blocked: true, limit: 20 }, { wakes: kind("target.") });
   const blacklist = useAsked(["blacklist"], {}, { wakes: kind("blacklist.") });
-  const notifications = useAsked(["notifications"], { limit: 20 }, { wakes: kind("notification.") });
   const stuck = useAsked(["jobs"], { error_type: "ExecutionStuck", state: "FAILED", since: hourAgo(), limit: 10 }, { wakes: kind("stuck", "resumed", "resolved"), pace: 2000, keep: true });
-  const all = { health, approvals, targets, blacklist, notifications, stuck };
+  const all = { health, blacklist, stuck, ...waiting };
   const problem = Object.values(all).find((each) => each.problem && each.problem.status !== 403)?.problem;
   const isLoading = Object.values(all).some((each) => each.isLoading);
   return { things: things(all), isLoading, problem, health: health.data };
@@ -45,18 +43,22 @@ const useNeeds = () => {
 
 const things = ({ health, approvals, targets, blacklist, notifications, stuck }) => {
   const found = [];
-  for (const check of health.data?.checks ?? []) {
-    // What is listed below with its own button is not told twice.
-    if (!check.ok && !["alerts", "notifications", "targets"].includes(check.name)) found.push(ofCheck(check));
-  }
+  const links = new Set((notifications.data?.items ?? []).map((each) => each.link));
+  // What is listed below with its own button is not told twice.
+  const told = new Set(["alerts", "notifications", "targets", ...(links.has("/platform/dead-letters") ? ["dead_letters"] : [])]);
+  const checks = (health.data?.checks ?? []).filter((check) => !check.ok && !told.has(check.name));
+  found.push(...checks.filter((check) => check.fatal).map(ofCheck));
   const byWorkflow = Object.groupBy(stuck.data?.items ?? [], (job) => `${job.tenant} ${job.workflow}`);
   for (const jobs of Object.values(byWorkflow)) found.push(ofStuck(jobs[0], jobs.length));
   for (const target of targets.data?.items ?? []) found.push(ofTarget(target));
   for (const entry of blacklist.data?.items ?? []) found.push(ofEntry(entry));
   for (const approval of approvals.data?.items ?? []) found.push(ofApproval(approval));
-  const told = new Set((blacklist.data?.items ?? []).map((entry) => entry.workflow));
+  found.push(...checks.filter((check) => !check.fatal).map(ofCheck));
+  const listed = new Set(targets.data?.items.map((target) => `${target.tenant} /targets/${target.name}`));
+  for (const entry of blacklist.data?.items ?? []) listed.add(`${entry.workflow} blacklist`);
   for (const each of notifications.data?.items ?? []) {
-    if (!(each.link.includes("tab=blacklist") && told.has(each.workflow))) found.push(ofNotification(each));
+    const isListed = listed.has(each.link.includes("tab=blacklist") ? `${each.workflow} blacklist` : `${each.tenant} ${decoded(each.link)}`);
+    if (!isListed) found.push(ofNotification(each));
   }
   return mixed(found);
 };
@@ -64,38 +66,54 @@ const things = ({ health, approvals, targets, blacklist, notifications, stuck })
 // The first of each kind before the second of any: a hundred of one kind must not hide the only one of another.
 const mixed = (found) => {
   const seen = {};
-  const ranked = found.map((thing) => [(seen[thing.icon] = (seen[thing.icon] ?? 0) + 1), thing]);
+  const ranked = found.map((thing) => [(seen[thing.kind] = (seen[thing.kind] ?? 0) + 1), thing]);
   return ranked.sort(([a], [b]) => a - b).map(([, thing]) => thing);
 };
 
-const ofCheck = (check) => ({
-  id: `check ${check.name}`, icon: "stuck", tone: check.fatal ? "bad" : "warn", title: `Health: ${check.name}`, text: check.detail,
-  address: check.name.startsWith("worker") ? href(["workers"]) : check.name.startsWith("dead") ? href(["dead-letters"]) : null,
-  command: "unstuck health",
-});
+// What a check is about, in words, and the screen that shows it; others stand whole among the settings.
+const CHECKS = {
+  workers: ["No worker is alive", "workers"],
+  ready: ["No worker takes new jobs", "workers"],
+  silent: ["A worker fell silent", "workers"],
+  polls: ["A worker does not hear what is asked of it", "workers"],
+  import: ["A worker cannot import its app", "workers"],
+  processes: ["A worker cannot start its processes", "workers"],
+  roles: ["Something that workers do fails", "workers"],
+  queue: ["Jobs wait too long", "queues"],
+  schedules: ["A schedule fell silent", "schedules"],
+  webhooks: ["A webhook is in trouble", "webhooks"],
+  secrets: ["Secrets of hooks are stored in clear text", "hooks"],
+  quarantine: ["Something was set aside", "quarantine"],
+  dead_letters: ["Dead letters", "dead-letters"],
+};
+
+const ofCheck = (check) => {
+  const [title, screen] = CHECKS[check.name] ?? [`Health: ${check.name}`, "settings"];
+  return { kind: check.fatal ? "broken" : "check", id: `check ${check.name}`, icon: "stuck", tone: check.fatal ? "bad" : "warn", title, text: check.detail, address: href([screen]) };
+};
 const ofStuck = (job, times) => ({
-  id: `stuck ${job.tenant} ${job.workflow}`, icon: "stuck", tone: "bad", title: html`<b>${job.workflow}</b> got stuck${times > 1 ? ` ${times} times in an hour` : ""}`, at: job.finished_at, text: job.error_message,
+  kind: "stuck", id: `stuck ${job.tenant} ${job.workflow}`, icon: "stuck", tone: "bad", title: html`<b>${job.workflow}</b> got stuck${times > 1 ? ` ${times} times in an hour` : ""}`, at: job.finished_at, text: job.error_message,
   address: href(["jobs", job.id], ofTenant(job.tenant)), look: "See its stack", actions: [actions.resume(job), actions.retry(job)],
 });
 const ofTarget = (target) => ({
-  id: `target ${target.tenant} ${target.name}`, icon: "block", tone: "bad", title: html`Target <b>${target.name}</b> is blocked`, at: target.blocked_at,
+  kind: "target", id: `target ${target.tenant} ${target.name}`, icon: "block", tone: "bad", title: html`Target <b>${target.name}</b> is blocked`, at: target.blocked_at,
   text: `${atLeast(target.waiting, target.waiting_at_least)} ${target.waiting === 1 ? "job waits" : "jobs wait"} behind a job that failed or paused`,
   address: href(["targets", target.name], ofTenant(target.tenant)), look: "Who blocks it",
   actions: target.blocked_by ? [actions.resume(blocker(target)), actions.skip(blocker(target))] : [],
 });
 const ofEntry = (entry) => ({
-  id: `entry ${entry.number}`, icon: "stop", tone: "bad", title: html`Workflow <b>${entry.workflow}</b> is on the blacklist`, at: entry.blacklisted_at,
-  text: entry.auto && entry.stuck_count ? `${plural(entry.stuck_count, "stuck run")} were too many: the breaker shut it out` : `by ${entry.blacklisted_by}: ${entry.reason}`,
+  kind: "entry", id: `entry ${entry.number}`, icon: "stop", tone: "bad", title: html`Workflow <b>${entry.workflow}</b> is on the blacklist`, at: entry.blacklisted_at,
+  text: whyListed(entry),
   address: href(["blacklist"]), look: "Blacklist", actions: [actions.lift(entry)],
 });
 const ofApproval = (approval) => ({
-  id: `approval ${approval.job} ${approval.key}`, icon: "hand", tone: "warn", title: html`<b>${approval.workflow}</b> asks: ${approval.question}`, at: approval.asked_at,
+  kind: "approval", id: `approval ${approval.job} ${approval.key}`, icon: "hand", tone: "warn", title: html`<b>${approval.workflow}</b> asks: ${approval.question}`, at: approval.asked_at,
   until: approval.until_at, then: approval.on_timeout, address: href(["jobs", approval.job], ofTenant(approval.tenant)), look: "Its job",
   actions: [actions.approve(approval), actions.reject(approval)],
 });
 const ofNotification = (each) => ({
-  id: `notification ${each.number}`, icon: "bell", tone: each.severity === "error" ? "bad" : "warn", title: each.title, at: each.at, text: each.message,
-  address: ours(each.link), look: "Look", actions: [actions.ack(each)],
+  kind: "notification", id: `notification ${each.number}`, icon: "bell", tone: each.severity === "error" ? "bad" : "warn", title: each.title, at: each.at, told: "told ", text: each.message,
+  address: ours(each), look: "Look", actions: [actions.ack(each)],
 });
 
 const SHOWN = 6;
@@ -120,13 +138,12 @@ const Headline = ({ needs }) => {
 const Need = ({ thing }) =>
   html`<li class="need ${thing.tone}" data-row>
     <${Icon} name=${thing.icon} />
-    <div class="need-text"><p>${thing.title} ${thing.at && html`<span class="dim"><${When} at=${thing.at} /></span>`}</p>
+    <div class="need-text"><p>${thing.title} ${thing.at && html`<span class="dim">${thing.told}<${When} at=${thing.at} /></span>`}</p>
       ${thing.text && html`<p class="dim">${oneLine(thing.text, 220)}</p>`}
       ${thing.until && html`<p class="dim">ends <${When} at=${thing.until} />, then: ${thing.then}</p>`}</div>
     <div class="need-acts">
       ${thing.actions && html`<${Acts} actions=${thing.actions} />`}
       ${thing.address && html`<a class="button small" href=${thing.address}>${thing.look ?? "Look"}</a>`}
-      ${!thing.address && thing.command && html`<${Command} text=${thing.command} />`}
     </div>
   </li>`;
 
@@ -192,7 +209,7 @@ const Charts = () => {
 
 const useMinute = () => Math.floor(serverNow() / 60_000);
 
-const NotYet = () => html`<${Empty} title="Nothing has ended yet" icon="clock">Minutes are counted one or two minutes after they have passed.<//>`;
+const NotYet = () => html`<${Empty} title="Nothing is counted yet" icon="clock">What ends is counted by the minute, one or two minutes later.<//>`;
 
 // The points as columns, with zeros for steps in which nothing ended.
 const table = (series) => {

@@ -33,7 +33,7 @@ const COLUMNS = [
   ["Schedule", (each) => html`<a href=${href(["schedules", each.name], ofTenant(each.tenant))}><b>${each.name}</b></a>`],
   ["State", (each) => html`<${Pill} tone=${TONES[each.state]}>${each.state}<//>${each.silent && html` <${Pill} tone="bad">silent<//>`}`, "narrow"],
   ["Runs", (each) => html`<a href=${href(["workflows", each.workflow])}>${each.workflow}</a>`],
-  ["When", (each) => html`${rule(each)}<span class="under dim">${each.meaning}</span>`, "what"],
+  ["When", (each) => (each.cron ? html`<code>${each.cron}</code><span class="under dim">${each.meaning}</span>` : each.meaning), "what"],
   ["Next", (each) => html`<${When} at=${each.next_at} />`, "narrow"],
   ["Last", (each) => html`<${When} at=${each.last_at} />`, "narrow"],
   ["", (each) => html`<${Acts} actions=${possible(each)} />`, "right"],

@@ -19,7 +19,7 @@ const weigh = (tenant) => ({
 const COLUMNS = [
   ["Tenant", (each) => html`<a href=${href(["jobs"], { tenant: each.name })}><b>${each.name}</b></a>`],
   ["", (each) => html`${each.pauses.length > 0 && html`<${Pill} tone="warn">paused<//>`}${each.blocked > 0 && html`<${Pill} tone="bad">${count(each.blocked)} blocked<//>`}`],
-  ...["QUEUED", "RUNNING", "FAILED", "COMPLETED"].map((state) => [state.toLowerCase(), (each) => atLeast(each.states[state] ?? 0, each.at_least.includes(state)), "narrow right"]),
+  ...["QUEUED", "RUNNING", "FAILED", "COMPLETED"].map((state) => [state[0] + state.slice(1).toLowerCase(), (each) => atLeast(each.states[state] ?? 0, each.at_least.includes(state)), "narrow right"]),
   ["Weight", (each) => String(each.weight), "narrow right"],
   ["Limits", (each) => told(each.limits) || html`<span class="dim">none</span>`],
   ["", (each) => html`<${Acts} actions=${[each.pauses.length ? actions.unpause("tenant", each.name) : actions.pause("tenant", each.name), weigh(each), limit("tenant", each.name), ...(each.limits.length ? [unlimit("tenant", each.name)] : [])]} />`, "right"],

@@ -7,7 +7,7 @@ import { href } from "../lib/router.js";
 import { count, oneLine, plural, size } from "../lib/text.js";
 import { ms } from "../lib/time.js";
 import { Acts, Answer, Card, Empty, Facts, JobLink, Pill, Screen, When } from "../parts/basic.js";
-import { Live } from "../parts/stack.js";
+import { Live, Stack } from "../parts/stack.js";
 
 const TONES = { active: "good", draining: "warn", starting: "busy", lost: "bad", offline: "bad", gone: "calm", recycling: "warn", exited: "calm" };
 const PLACES = { thread: "in a thread", loop: "on the event loop", main: "on the main thread" };
@@ -30,24 +30,31 @@ const Worker = ({ worker }) => {
   const [opened, setOpened] = useState(null);
   const isAlive = ["active", "draining"].includes(worker.state);
   return html`<li class="card worker" data-row>
-    <header class="card-head"><h2>${worker.name} <${Pill} tone=${TONES[worker.state] ?? "calm"}>${worker.state}${worker.state === "active" && !worker.ready ? ", not ready" : ""}<//></h2>
+    <header class="card-head"><h2>${worker.name} <${Pill} tone=${worker.state === "active" && !worker.ready ? "warn" : (TONES[worker.state] ?? "calm")}>${worker.state}${worker.state === "active" && !worker.ready ? ", not ready" : ""}<//></h2>
       <span class="dim">${worker.host}, pid ${worker.pid}</span>
       ${isAlive && worker.state === "active" && html`<${Acts} actions=${[actions.drain(worker)]} />`}</header>
     <div class="slots" role="img" aria-label=${`${worker.running} of ${worker.slots ?? "?"} slots busy`}>${slots(worker)}</div>
     <${Facts} facts=${[
       ["Running", `${count(worker.running)}${worker.slots == null ? "" : ` of ${count(worker.slots)} slots`}`],
-      ["Queues", worker.queues.length ? worker.queues.join(", ") : "all"],
+      ["Queues", worker.queues.length ? worker.queues.join(", ") : "those of its app"],
       ["Heartbeat", html`<${When} at=${worker.heartbeat_at} />`],
       ["Started", html`<${When} at=${worker.started_at} />`],
-      ["Code", html`<code>${worker.code_version}</code>`],
+      ["Code", worker.code_version && html`<code>${worker.code_version}</code>`],
       ["Key", worker.key],
     ]} />
-    ${worker.import_error && html`<p class="error-text">Its app cannot be imported: ${oneLine(worker.import_error, 400)}</p>`}
-    ${worker.start_error && html`<p class="error-text">Its processes cannot start: ${oneLine(worker.start_error, 400)}</p>`}
+    ${worker.import_error && html`<${Failing} what="Its app cannot be imported" error=${worker.import_error} />`}
+    ${worker.start_error && html`<${Failing} what="Its processes cannot start" error=${worker.start_error} />`}
     ${worker.roles.map((role) => html`<p key=${role.name} class="error-text">${role.name} fails for ${ms(role.failing_ms)}: ${oneLine(role.error, 200)}</p>`)}
     ${worker.processes.map((process) => html`<${Process} key=${process.pid} process=${process} worker=${worker} opened=${opened} open=${setOpened} />`)}
     ${worker.recycled.length > 0 && html`<details><summary>${plural(worker.recycled.length, "process", "processes")} that went</summary><ul class="gone">${[...worker.recycled].reverse().map((gone, place) => html`<li key=${place}>pid ${gone.pid}, <${When} at=${gone.at} />: ${gone.reason} <span class="dim">after ${plural(gone.jobs_done, "job")}</span></li>`)}</ul></details>`}
   </li>`;
+};
+
+// A traceback ends with what it is about.
+const Failing = ({ what, error }) => {
+  const lines = error.trimEnd().split("\n");
+  return html`<p class="error-text">${what}: ${oneLine(lines.at(-1), 400)}</p>
+    ${lines.length > 1 && html`<details><summary>Where</summary><${Stack} text=${error} /></details>`}`;
 };
 
 const slots = (worker) => {

@@ -9,6 +9,7 @@ import { count, plural, pretty } from "../lib/text.js";
 import { duration, ms } from "../lib/time.js";
 import { Acts, Answer, Card, Facts, Folded, JobLink, Pill, Screen, When } from "../parts/basic.js";
 import { RunForm } from "../parts/run_form.js";
+import { whyListed } from "./blacklist.js";
 import { percentile, useRates } from "./workflows.js";
 
 export const Workflow = ({ words: [, name], query }) => {
@@ -59,8 +60,8 @@ const Breaker = ({ name }) => {
   const entry = blacklist.data?.items.find((each) => each.workflow === name);
   const items = stuck.data?.items ?? [];
   return html`<${Card} title="Breaker" tone=${entry ? "bad" : ""} note=${entry ? "open" : "closed"} actions=${html`<${Acts} actions=${[entry ? actions.lift(entry) : actions.blacklist(name)]} />`}>
-    <p>${entry ? html`<${Pill} tone="bad">on the blacklist<//> since <${When} at=${entry.blacklisted_at} />: ${entry.reason}` : html`<${Pill} tone="good">runs<//> ${threshold != null ? `${plural(threshold, "stuck run")} within ${duration((value("window") ?? 0) * 60)} shut it out` : ""}`}</p>
+    <p>${entry ? html`<${Pill} tone="bad">on the blacklist<//> since <${When} at=${entry.blacklisted_at} />: ${whyListed(entry)}` : html`<${Pill} tone="good">runs<//> ${threshold != null ? `${plural(threshold, "stuck run")} within ${duration((value("window") ?? 0) * 60)} shut it out` : ""}`}</p>
     <p class="dots" aria-label=${plural(items.length, "stuck run")}>${items.length ? items.map((job) => html`<${JobLink} key=${job.id} id=${job.id} tenant=${job.tenant}><span class="dot bad"></span><${When} at=${job.finished_at} /><//>`) : html`<span class="dim">No run of it is known to have got stuck.</span>`}</p>
-    ${(history.data?.items.length ?? 0) > 0 && html`<details><summary>Trips and lifts</summary><ul>${history.data.items.map((each) => html`<li key=${each.number}><${When} at=${each.blacklisted_at} /> by ${each.blacklisted_by}: ${each.reason}${each.removed_at && html`; lifted <${When} at=${each.removed_at} /> by ${each.removed_by}`}</li>`)}</ul></details>`}
+    ${(history.data?.items.length ?? 0) > 0 && html`<details><summary>Trips and lifts</summary><ul>${history.data.items.map((each) => html`<li key=${each.number}><${When} at=${each.blacklisted_at} /> ${whyListed(each)}${each.removed_at && html`; lifted <${When} at=${each.removed_at} /> by ${each.removed_by}`}</li>`)}</ul></details>`}
   <//>`;
 };
