@@ -74,10 +74,6 @@ class RemotePort(Protocol):
         since the line before."""
         ...
 
-    def is_held(self, worker: int, ref: AttemptRef) -> bool:
-        """Whether this is an open attempt of this worker."""
-        ...
-
     def acknowledge(self, worker: int, claim: str, offers: Sequence[AttemptRef]) -> list[Verdict]:
         """They heard of these: from now on `claim` is their fence. FENCED: it was returned before. Safe to repeat."""
         ...

@@ -3,9 +3,6 @@
 -- name: worker_incarnation
 SELECT incarnation FROM unstuck_workers WHERE id = :worker
 
--- name: attempt_of_worker
-SELECT 1 AS yes FROM unstuck_running WHERE job = :job AND token = :token AND claim = :claim AND worker = :worker
-
 -- name: acknowledge_offers
 UPDATE unstuck_running
    SET claim = :claim
