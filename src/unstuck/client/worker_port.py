@@ -2,8 +2,9 @@
 
 Every verb is one request, and nothing is repeated here: those who ask know what a repeat means, and do so anyway
 where a database was away. A request that may have reached the server and was not answered is `OutcomeUnknown`; one
-that did not, `StoreUnavailable`; a server without a free hand, which takes nothing from anybody, `StoreLocked`. A key
-that no longer works ends the worker's lease: its bodies are stopped at once, as if the database had said so.
+that did not, `StoreUnavailable`; a server without a free hand, which takes nothing from anybody, `StoreLocked`. So is
+what the server wants to hear later (Retry-After): it is not sent before, or until a few seconds are over. A key that
+no longer works ends the worker's lease: its bodies are stopped at once, as if the database had said so.
 
 What is asked of the worker (cancels, orders) comes by one long poll, on a thread of its own; `asked` and `orders`
 tell what it heard last.
@@ -71,6 +72,12 @@ _READS = frozenset({"", "probe", "now", "journal", "gather", "control"})
 _NOT_NOW = frozenset({"TooManyRequests", "Overloaded", "NotReady"})
 #: It cannot, or the link is too slow for this; the worker itself is in order, and nothing was done.
 _NOT_THERE = frozenset({"TooSlow", "SchemaMismatch"})
+#: Seconds for which a question is not sent that the server wants to hear later, at the longest: no server silences a
+#: worker. An offer stands for a few seconds only; who asks for jobs has nothing to lose.
+_LONGEST_REST = {"acknowledge": 0.5, "take": 10.0}
+_LONGEST_REST_OF_OTHERS = 2.0
+#: These come at a pace of their own, whatever the server wants: the lease depends on them, or who asked for a cancel.
+_NEVER_LATER = frozenset({"", "register", "renew", "reconcile", "control", "fence_worker", "unregister_worker"})
 #: Bytes of reports in one request, before they are escaped.
 _BODY = 1 << 20
 
@@ -89,6 +96,8 @@ class RemoteWorkerPort:
         self._number = 0
         self._news = ControlNews()
         self._heard_at = clock.boot()
+        #: Until when which questions are not sent.
+        self._later: dict[str, float] = {}
         self._closed = threading.Event()
         self._control: threading.Thread | None = None
         self._protocol = wire.PROTOCOL
@@ -113,6 +122,8 @@ class RemoteWorkerPort:
         return found
 
     def _ask(self, name: str, body: Any, answer: type[T] | Any, *, waiting: float = 0.0) -> T:
+        if (left := self._later.get(name, 0.0) - self._clock.boot()) > 0:
+            raise StoreLocked(f"{self._address} wants to hear of {name} later; it is asked in {left:.1f} s")
         method, sent = ("GET", None) if body is None else ("POST", wire.encoded(body))
         path = f"{PREFIX}{wire.PATH}/{name}" if name else PREFIX + wire.PATH
         heard = self._transport.send(Sending(method, path, sent, self._patience + waiting))
@@ -126,6 +137,7 @@ class RemoteWorkerPort:
             except InvalidInput as unread:
                 raise OutcomeUnknown(str(unread)) from None
         problem = ToldProblem.of(heard, self._address)
+        self._note_later(name, problem)
         if not problem.code or problem.code == "ServerError":
             # A proxy before the server, or the server in trouble: who knows how far it came.
             raise StoreUnavailable(str(problem.error)) if name in _READS else OutcomeUnknown(str(problem.error))
@@ -134,6 +146,13 @@ class RemoteWorkerPort:
         if problem.code in _NOT_THERE:
             raise StoreUnavailable(str(problem.error))
         raise problem.error
+
+    def _note_later(self, name: str, problem: ToldProblem) -> None:
+        """Where nobody is served now; that one row is held, say, is no reason to keep others waiting."""
+        is_everybodys = problem.status in (429, 503) and (not problem.code or problem.code in _NOT_NOW)
+        if problem.retry_after and is_everybodys and name not in _NEVER_LATER:
+            rest = min(problem.retry_after, _LONGEST_REST.get(name, _LONGEST_REST_OF_OTHERS))
+            self._later[name] = self._clock.boot() + rest
 
     def _verb(self, name: str, /, **facts: Any) -> Any:
         verb = wire.verbs()[name]
