@@ -62,6 +62,7 @@ Call = Callable[[FarWorker, AttemptRef], Any]
 VERBS: dict[str, Call] = {
     "take": lambda far, ref: far.port.take(far.number, claim_id(far.number, chance.nonce()), far.wanted()),
     "acknowledge": lambda far, ref: far.port.acknowledge(far.number, ref.claim, [ref]),
+    "payloads": lambda far, ref: far.port.payloads(far.number, [ref]),
     "settle": lambda far, ref: far.port.settle(far.number, [Report(ref, Returned("1"), 5)]),
     "renew": lambda far, ref: far.port.renew(far.number, 60.0),
     "reconcile": lambda far, ref: far.port.reconcile(far.number, Beat(alive=True), [ref]),
@@ -207,6 +208,35 @@ def test_what_the_server_refuses_of_one_keeps_no_other_from_its_end(site: Site, 
     states = {job.id: record(store, job.id).state for job in given}
     assert list(states.values()) == [JobState.RUNNING, JobState.COMPLETED]
     assert set(states) == set(ids)
+
+
+def test_of_two_servers_behind_one_address_one_may_be_older(site: Site, store: SqlStore) -> None:
+    """It does not know that payloads can come apart: what it refuses once is asked as it was before."""
+    submitted(store, payload="x" * 2 * wire.MOST_PAYLOADS)
+    older = iter([INVALID])
+    with entered(site, store, lambda verb: next(older, None) if verb == "take" else None) as far:
+        with pytest.raises(InvalidInput):
+            far.take()
+        claim = claim_id(far.number, chance.nonce())
+        (given,) = far.port.take(far.number, claim, far.wanted())
+    assert len(given.payload) == 2 * wire.MOST_PAYLOADS
+
+
+def test_a_large_result_is_sent_by_itself_and_nothing_waits_for_it(site: Site, store: SqlStore) -> None:
+    submitted(store)
+    submitted(store)
+    with entered(site, store, lambda verb: None) as far:
+        large, small = far.take()
+        reports = [Report(large.ref, Returned(f'"{"x" * (1 << 20)}"'), 5), Report(small.ref, Returned("1"), 5)]
+        verdicts = {settled.ref: settled.verdict for settled in far.port.settle(far.number, reports)}
+        assert verdicts == {large.ref: Verdict.BUSY, small.ref: Verdict.DONE}
+
+        def sent() -> None:
+            (settled,) = far.port.settle(far.number, reports[:1])
+            assert settled.verdict is Verdict.DONE
+
+        eventually(sent)
+    assert record(store, large.id).state is JobState.COMPLETED
 
 
 def test_a_worker_that_only_hears_that_it_tried_too_often_knows_that_its_key_is_refused(

@@ -67,7 +67,7 @@ _REST = 1.0
 #: And the first one after that: what is asked may have changed, and nobody has told for a while.
 _WAIT_AFTER_FAILURE = 1.0
 #: Verbs that change nothing: a lost answer leaves nothing unknown.
-_READS = frozenset({"", "probe", "now", "journal", "gather", "control"})
+_READS = frozenset({"", "probe", "now", "journal", "gather", "control", "payloads"})
 #: Of what the server tells: it has no time for anybody; nothing that was asked is to blame, and nothing was done.
 _NOT_NOW = frozenset({"TooManyRequests", "Overloaded", "NotReady"})
 #: It cannot, or the link is too slow for this; the worker itself is in order, and nothing was done.
@@ -78,8 +78,11 @@ _LONGEST_REST = {"acknowledge": 0.5, "take": 10.0}
 _LONGEST_REST_OF_OTHERS = 2.0
 #: These come at a pace of their own, whatever the server wants: the lease depends on them, or who asked for a cancel.
 _NEVER_LATER = frozenset({"", "register", "renew", "reconcile", "control", "fence_worker", "unregister_worker"})
-#: Bytes of reports in one request, before they are escaped.
+#: Bytes of reports in one request, before they are escaped; one that is larger is sent by itself.
 _BODY = 1 << 20
+_LARGE_REPORT = 256 << 10
+#: Bytes of a body of which a server takes a few at once only.
+_LARGE_BODY = 2 << 20
 
 
 class RemoteWorkerPort:
@@ -104,6 +107,7 @@ class RemoteWorkerPort:
         self._grant = Grant()
         #: Why its key works no more, once that is known for sure; and who is told of it.
         self._refusal: str | None = None
+        self._large_reports = _LargeReports(self._settle)
         self._told: Callable[[], None] = lambda: None
         #: Whether the server holds signing keys, as it said last.
         self.verifies = False
@@ -122,9 +126,10 @@ class RemoteWorkerPort:
         return found
 
     def _ask(self, name: str, body: Any, answer: type[T] | Any, *, waiting: float = 0.0) -> T:
-        if (left := self._later.get(name, 0.0) - self._clock.boot()) > 0:
-            raise StoreLocked(f"{self._address} wants to hear of {name} later; it is asked in {left:.1f} s")
         method, sent = ("GET", None) if body is None else ("POST", wire.encoded(body))
+        what = name if len(sent or b"") <= _LARGE_BODY else f"{name} with much"
+        if (left := self._later.get(what, 0.0) - self._clock.boot()) > 0:
+            raise StoreLocked(f"{self._address} wants to hear of {what} later; it is asked in {left:.1f} s")
         path = f"{PREFIX}{wire.PATH}/{name}" if name else PREFIX + wire.PATH
         heard = self._transport.send(Sending(method, path, sent, self._patience + waiting))
         if isinstance(heard, NoAnswerHeard):
@@ -137,7 +142,7 @@ class RemoteWorkerPort:
             except InvalidInput as unread:
                 raise OutcomeUnknown(str(unread)) from None
         problem = ToldProblem.of(heard, self._address)
-        self._note_later(name, problem)
+        self._note_later(what, problem)
         if not problem.code or problem.code == "ServerError":
             # A proxy before the server, or the server in trouble: who knows how far it came.
             raise StoreUnavailable(str(problem.error)) if name in _READS else OutcomeUnknown(str(problem.error))
@@ -304,9 +309,22 @@ class RemoteWorkerPort:
         return list(answer.refused)
 
     def take(self, worker: int, claim: str, wanted: Wanted, *, again: bool = False) -> list[ClaimedJob]:
-        body = wire.TakeBody(**self._self, claim=claim, wanted=wanted, again=again)
-        answer: wire.TakeAnswer = self._let_in(lambda: self._ask("take", body, wire.TakeAnswer, waiting=wanted.wait))
+        fetches = self._protocol >= wire.FETCHES
+        body = wire.TakeBody(**self._self, claim=claim, wanted=wanted, again=again, fetches=fetches)
+        try:
+            answer: wire.TakeAnswer = self._let_in(
+                lambda: self._ask("take", body, wire.TakeAnswer, waiting=wanted.wait)
+            )
+        except InvalidInput:
+            if fetches:  # of two servers behind one address one is older, while they are updated
+                self._protocol = wire.FETCHES - 1
+            raise
         return list(answer.jobs)
+
+    def payloads(self, worker: int, refs: Sequence[AttemptRef]) -> list[str | None]:
+        body = wire.PayloadsBody(**self._self, refs=tuple(refs[: wire.MOST_AT_ONCE]))
+        answer: wire.PayloadsAnswer = self._let_in(lambda: self._ask("payloads", body, wire.PayloadsAnswer))
+        return list(answer.payloads)
 
     def acknowledge(self, worker: int, claim: str, offers: Sequence[AttemptRef]) -> list[Verdict]:
         body = wire.AcknowledgeBody(**self._self, claim=claim, offers=tuple(offers))
@@ -314,8 +332,12 @@ class RemoteWorkerPort:
         return list(answer.verdicts)
 
     def settle(self, worker: int, reports: Sequence[Report]) -> list[Settled]:
-        """In requests of a bounded size, one after the other; the first that fails ends it."""
-        return [answer for some in _portions(reports, _size_of_report) for answer in self._settle(some)]
+        """In requests of a bounded size, one after the other; the first that fails ends it. What is large is BUSY
+        until it was sent, so that nothing else waits for it."""
+        large = [report for report in reports if _size_of_report(report) > _LARGE_REPORT]
+        others = [report for report in reports if _size_of_report(report) <= _LARGE_REPORT] if large else reports
+        answers = [answer for some in _portions(others, _size_of_report) for answer in self._settle(some)]
+        return answers + [self._large_reports.settled(report) for report in large]
 
     def _settle(self, reports: Sequence[Report]) -> Sequence[Settled]:
         body = wire.SettleBody(**self._self, reports=tuple(map(wire.ReportWire.of, reports)))
@@ -443,6 +465,35 @@ class RemoteWorkerPort:
         except Exception:
             return False
         return False
+
+
+class _LargeReports:
+    """Each is sent on a thread of its own, one after the other. What became of it hears who asks again."""
+
+    def __init__(self, settle: Callable[[Sequence[Report]], Sequence[Settled]]) -> None:
+        self._settle = settle
+        self._lock = threading.Lock()
+        self._sent: AttemptRef | None = None
+        self._answers: dict[AttemptRef, Settled | Exception] = {}
+
+    def settled(self, report: Report) -> Settled:
+        with self._lock:
+            answer = self._answers.pop(report.ref, None)
+            if answer is None and self._sent is None:
+                self._sent = report.ref
+                threading.Thread(target=self._send, args=(report,), name="unstuck-large", daemon=True).start()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer or Settled(report.ref, Verdict.BUSY)
+
+    def _send(self, report: Report) -> None:
+        answer: Settled | Exception
+        try:
+            (answer,) = self._settle([report])
+        except Exception as error:
+            answer = error
+        with self._lock:
+            self._answers[report.ref], self._sent = answer, None
 
 
 def _away(error: UnstuckError) -> StoreUnavailable:

@@ -31,6 +31,10 @@ class SqlRemote(SqlVerbs):
             lambda t: offering.acknowledge(t, worker, claim, offers), patience=isolation.IMPATIENCE
         )
 
+    def payload_of(self, ref: AttemptRef) -> str | None:
+        row = self._database.read(lambda t: t.one("payload_of", job=ref.job, token=ref.token, claim=ref.claim))
+        return None if row is None else str(row["payload"])
+
     def return_offers(self, overdue: float, batch: int = 500, *, worker: int | None = None) -> int:
         found = self._database.read(lambda t: offering.overdue(t, overdue, batch, worker))
         return sum(self._beats.return_unheard(number, refs, offering.UNHEARD) for number, refs in found.items())

@@ -3,6 +3,12 @@
 -- name: worker_incarnation
 SELECT incarnation FROM unstuck_workers WHERE id = :worker
 
+-- name: payload_of
+SELECT j.payload
+  FROM unstuck_running r
+  JOIN unstuck_jobs j ON j.id = r.job
+ WHERE r.job = :job AND r.token = :token AND r.claim = :claim
+
 -- name: acknowledge_offers
 UPDATE unstuck_running
    SET claim = :claim
