@@ -26,6 +26,9 @@ from unstuck.model.news import Publication
 from unstuck.model.offers import claim_id, remote_incarnation
 from unstuck.model.schedules import DeclaredSchedule
 from unstuck.model.settlement import Returned
+from unstuck.operations import health, jobs, workers
+from unstuck.operations.metrics import MetricsMemory, measure
+from unstuck.operations.table import Caller
 from unstuck.server import bodies
 from unstuck.store.port import AttemptOutput, NewChild, NewStep, Report, Verdict, wire
 from unstuck.store.sql_store import SqlStore
@@ -220,6 +223,28 @@ def _with(value: Any, path: tuple[Any, ...], put: object) -> Any:
     copy = dict(value) if isinstance(value, dict) else list(value)
     copy[path[0]] = _with(value[path[0]], path[1:], put)
     return copy
+
+
+def test_whatever_a_worker_tells_of_itself_people_are_still_answered(
+    worker: FarWorker, site: Site, store: SqlStore
+) -> None:
+    job = submitted(store)
+    ada, memory = Caller(store, "ada"), MetricsMemory()
+    told_names = ("slots", "beat", "ready", "roles", "pids", "executors", "workflows", "import_error", "polled_ago")
+    broken: dict[str, str] = {}
+    for put in _NASTY:
+        info = dict.fromkeys((*told_names, "code_version", "draining_for", "drain", "kill_grace"), put)
+        said = json.dumps({"worker": worker.number, "incarnation": worker.incarnation, "lease": 60.0, "info": info})
+        headers = {**JSON, "authorization": f"Bearer {worker.key}"}
+        site.client.post("/api/v1/worker/renew", content=said.encode(), headers=headers)
+        try:
+            assert jobs.why(ada, job.id).reasons
+            assert workers.list_(ada)
+            assert health.check(ada).checks
+            assert measure(ada, memory)
+        except Exception as error:
+            broken[str(put)[:20]] = repr(error)[:200]
+    assert broken == {}
 
 
 @slow

@@ -106,13 +106,13 @@ def schema(caller: Caller) -> CheckView:
 # --- the engine ---------------------------------------------------------------------------------------------------
 
 
-def workers(found: Sequence[WorkerView], needed: bool, now: datetime, silent_after: timedelta) -> Iterator[CheckView]:
+def workers(found: Sequence[WorkerView], needed: bool, now: datetime, times: Times) -> Iterator[CheckView]:
     alive = [w for w in found if w.is_alive]
     lost = [w.name for w in found if w.state in ("lost", "offline", "fenced") and w.is_news(now)]
     # One that was started again under its name is as well as anybody.
     silent = [name for name in lost if name not in {w.name for w in alive}]
     # Their lease holds, but what fails there cannot be told either.
-    silent += [w.name for w in alive if now - w.heartbeat_at > silent_after]
+    silent += [w.name for w in alive if w.is_silent(times, now)]
     broken = [w.name for w in alive if w.import_error]
     barren = [w.name for w in alive if w.start_error]
     ready = sum(w.ready for w in found)

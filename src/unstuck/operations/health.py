@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
 
 from unstuck import clock
 from unstuck.model.errors import StoreBusy, StoreError
@@ -50,7 +49,7 @@ def _asked(caller: Caller, need_workers: bool, worker: str | None) -> Iterator[C
     yield from unwritable
     found, now = _workers(caller), caller.store.now()
     yield from checks.leaps(caller, now)
-    yield from checks.workers(found, need_workers, now, timedelta(seconds=caller.times.silent_after))
+    yield from checks.workers(found, need_workers, now, caller.times)
     alive = [w for w in found if w.is_alive]
     if alive:  # else everything waits for a worker, and that was said
         yield from checks.roles(alive)

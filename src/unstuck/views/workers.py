@@ -12,7 +12,8 @@ from typing import Any
 
 from unstuck.model.job import WorkerRecord
 from unstuck.model.offers import key_of
-from unstuck.model.why.facts import FailingRole, failing_roles
+from unstuck.model.times import Times
+from unstuck.model.why.facts import FailingRole, beat_of, failing_roles
 from unstuck.model.wording import duration
 from unstuck.observe.lookup import ALIVE, WORKERS_SHOWN
 from unstuck.store.port import OrderKind, WorkerOrder
@@ -202,6 +203,12 @@ class WorkerView(View, frozen=True, kw_only=True):
     @property
     def is_alive(self) -> bool:
         return self.state in ALIVE
+
+    def is_silent(self, times: Times, now: datetime) -> bool:
+        """By the beat that it says to keep: workers at a distance beat seldom."""
+        beat = beat_of(self.info.get("beat"))
+        allowed = times.silent_after if beat is None else times.silent_after - times.beat + beat
+        return now - self.heartbeat_at > timedelta(seconds=allowed)
 
     def is_news(self, now: datetime) -> bool:
         """Workers that left in order are history; one that fell silent is news for an hour."""

@@ -31,6 +31,7 @@ def describe(
         "recycled": [asdict(process) for process in state.recycled],
         "roles": describe_roles(state.troubles, now),
         "version": __version__,
+        "beat": state.times.beat,
         "drain": state.times.drain,
         "kill_grace": state.times.kill_grace,
     }

@@ -8,11 +8,12 @@ what is in quarantine, workers.
 from __future__ import annotations
 
 import math
-from datetime import datetime
-from typing import Literal
+from datetime import datetime, timedelta
+from typing import Any, Literal
 
 from unstuck.model.job import JobRecord
 from unstuck.model.lifecycle import JobState
+from unstuck.model.times import Times
 from unstuck.model.waits import WaitRecord
 from unstuck.model.why.codes import Code
 from unstuck.records import dataclass
@@ -202,12 +203,31 @@ class WorkerFacts:
     knows_workflow: bool = True
     running: int = 0
     slots: int | None = None
+    #: Seconds between two of its beats, if it says so.
+    beat: float | None = None
     problem: str | None = None
     roles: tuple[FailingRole, ...] = ()
 
     @property
     def serves(self) -> bool:
         return self.is_live and self.state == "active" and self.is_loaded and self.knows_workflow
+
+    def beats_every(self, times: Times) -> float:
+        return times.beat if self.beat is None else self.beat
+
+    def is_silent(self, times: Times, now: datetime) -> bool:
+        return now - self.beat_at > timedelta(seconds=times.silent_after - times.beat + self.beats_every(times))
+
+
+def slots_of(said: Any) -> int | None:
+    """As a worker says it, which may be anything."""
+    return said if isinstance(said, int) and not isinstance(said, bool) and 0 <= said < 1 << 31 else None
+
+
+def beat_of(said: Any) -> float | None:
+    """Seconds between two beats, as a worker says it. No lease allows more than an hour."""
+    is_number = isinstance(said, int | float) and not isinstance(said, bool)
+    return float(said) if is_number and 0 < said <= 3600 else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,12 +45,13 @@ def claimable(view: WhyView) -> Iterator[Finding]:
     if _is_full(view) or view.facts.before:
         return
     count, _, _ = _slots(view)
-    silent = view.now - max((w.beat_at for w in view.facts.workers if w.serves), default=view.now)
-    if silent > timedelta(seconds=view.times.silent_after):
-        every = lasting(timedelta(seconds=view.times.beat))
+    serving = [worker for worker in view.facts.workers if worker.serves]
+    if serving and all(worker.is_silent(view.times, view.now) for worker in serving):
+        last = max(serving, key=lambda worker: worker.beat_at)
+        every = lasting(timedelta(seconds=last.beats_every(view.times)))
         yield Finding(
             f"no gate keeps it, but {workers_serving(count)} may be frozen or cut off from the database: "
-            f"the last beat came {lasting(silent)} ago, and one is due every {every}",
+            f"the last beat came {lasting(view.now - last.beat_at)} ago, and one is due every {every}",
             remedy="unstuck workers",
         )
         return

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from datetime import timedelta
 
 from unstuck.model.wording import count, duration
 from unstuck.operations import checks
@@ -20,8 +19,7 @@ USUAL_STOP = 90.0
 
 
 def workers(exam: Exam) -> Iterator[FindingView]:
-    silent_after = timedelta(seconds=exam.caller.times.silent_after)
-    yield from exam.told(checks.workers(exam.workers, True, exam.now, silent_after), "workers")
+    yield from exam.told(checks.workers(exam.workers, True, exam.now, exam.caller.times), "workers")
 
 
 def roles(exam: Exam) -> Iterator[FindingView]:

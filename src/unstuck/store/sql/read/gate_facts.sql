@@ -90,11 +90,11 @@ SELECT me.*, clock.now AS at,
        (SELECT {json_array}({json_object}(
                    'name', few.name, 'state', few.state, 'beat_at', few.beat_at, 'is_live', few.is_live,
                    'is_loaded', few.is_loaded, 'knows_workflow', few.knows_workflow, 'code_version', few.code_version,
-                   'slots', few.slots, 'problem', few.problem, 'roles', few.roles, 'running', few.running))
+                   'slots', few.slots, 'beat', few.beat, 'problem', few.problem, 'roles', few.roles, 'running', few.running))
           FROM (SELECT w.name, w.state, w.beat_at, w.lease_until > clock.now AS is_live, w.serves <> '{}' AS is_loaded,
                        {holds w.serves workflows me.workflow} AS knows_workflow,
                        COALESCE({json w.info} ->> 'code_version', w.code_version) AS code_version,
-                       CAST({json w.info} ->> 'slots' AS BIGINT) AS slots,
+                       {json w.info} -> 'slots' AS slots, {json w.info} -> 'beat' AS beat,
                        {json w.info} ->> 'import_error' AS problem, {json w.info} -> 'roles' AS roles,
                        (SELECT COUNT(*) FROM unstuck_running r WHERE r.worker = w.id) AS running
                   FROM unstuck_workers w
