@@ -190,6 +190,7 @@ def test_a_large_payload_comes_apart_and_no_other_job_waits_for_it() -> None:
     with ledger.still() as told:
         assert shelf.asked[0][0] in told.pending_claims
     eventually(lambda: claimer.tick() or len(shelf.asked) > 1)  # it asks for more meanwhile, and soon again
+    eventually(lambda: "payloads" in claimer.troubles)
     assert (shelf.asked[1][1].slots, shelf.asked[1][1].wait) == (1, 2.0)
     shelf.may_bring.set()
     assert eventually(lambda: held(3)) == ['{"large": 1}', '{"large": 1}', "{}"]

@@ -14,10 +14,11 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from unstuck.chance import Chance
 from unstuck.clock import Clock
-from unstuck.model.errors import OutcomeUnknown, StoreBusy, StoreError, UnstuckError
+from unstuck.model.errors import OutcomeUnknown, StoreBusy, StoreError
 from unstuck.model.job import ClaimedJob
 from unstuck.model.offers import claim_id
 from unstuck.model.settlement import NotStarted
@@ -237,10 +238,9 @@ class RemoteClaimer:
         """Each is held as soon as it is whole. What has not come when this worker leaves goes back, and what is no
         longer its own is forgotten."""
         while jobs and self._is_open:
-            try:
-                payloads = self._port.payloads(self._needs.worker, [job.ref for job in jobs])
-            except UnstuckError as error:
-                emit("payloads_repeated", level=logging.DEBUG, claim=claim, error=str(error))
+            refs = [job.ref for job in jobs]
+            payloads = self._side_tasks.do("payloads", partial(self._port.payloads, self._needs.worker, refs))
+            if not payloads:
                 self._clock.wait(threading.Event(), self._times.poll)
                 continue
             came = [job._replace(payload=text) for job, text in zip(jobs, payloads, strict=False) if text is not None]
