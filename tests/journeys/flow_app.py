@@ -210,6 +210,21 @@ async def parent_async(ctx: unstuck.AsyncContext, numbers: list[int]) -> Any:
     return await ctx.gather(*refs, timeout=30)
 
 
+@app.workflow
+def gathers_when_told(ctx: unstuck.Context, path: str) -> None:
+    """What it hears stands in the marks: nobody takes its result any more."""
+    ref = ctx.spawn(child, 1)
+    mark(path, "spawned")
+    while not os.path.exists(f"{path}.told"):
+        time.sleep(0.02)
+    try:
+        ctx.gather(ref)
+    except BaseException as heard:
+        mark(path, f"{type(heard).__name__}:{ctx.has_lost_lease}")
+        raise
+    mark(path, "gathered")
+
+
 @app.workflow(retries=0, max_lost=0)
 def everything(ctx: unstuck.Context, number: int) -> Any:
     """All that a handler can ask for."""

@@ -12,15 +12,17 @@ from typing import Any
 
 import pytest
 
-from tests.journeys.conftest import Jobs, Marks, only_here, spawn_once
+from tests.journeys.conftest import Jobs, Marks, only_here, only_sqlite, spawn_once
 from tests.journeys.flow_app import app as flow_app
 from tests.support.eventually import eventually
+from tests.support.tables import ask
 from tests.support.workers import COMPRESSED, Worker
 from tests.tiers import at_a_distance, commit
-from unstuck.model.job import JobRecord
+from unstuck.model.job import AttemptRef, JobRecord
 from unstuck.model.lifecycle import FINAL, JobState
+from unstuck.model.settlement import Returned
 from unstuck.model.waits import Answer
-from unstuck.store.port import Store
+from unstuck.store.port import Report, Store, Verdict
 
 APP = "tests.journeys.flow_app:app"
 T = "default"
@@ -323,3 +325,24 @@ def test_hundreds_of_short_parks_on_two_workers_leave_nobody_behind(start: Start
     until = time.monotonic() + 40
     for job in ids:
         assert result_of(jobs, job, within=max(1.0, until - time.monotonic())) == 10
+
+
+@at_a_distance("sqlite")
+@only_sqlite
+def test_who_gathers_for_an_attempt_that_was_lost_is_told_so(
+    start: Start, jobs: Jobs, marks: Marks, store_url: str
+) -> None:
+    """As whoever records a step; and not how its children ended, nor that the store is away."""
+    worker = start(app=APP, times=replace(COMPRESSED, lease=60.0, beat=20.0))
+    job = jobs.enqueue("gathers_when_told", marks.path)
+    marks.wait_for("spawned", within=30)
+    record = worker.record(jobs.store)
+    assert record is not None
+    running = "SELECT job, token, claim FROM unstuck_running ORDER BY job LIMIT 1"
+    ref = AttemptRef(*ask(store_url, running)[0])
+    (settled,) = jobs.store.settle(record.number, [Report(ref, Returned('"by another"'))])
+    assert settled.verdict is Verdict.DONE
+    Path(f"{marks.path}.told").touch()
+    marks.wait_for("Cancelled:True")
+    assert marks.of("gathered") == []
+    assert jobs.get(job).result == '"by another"'

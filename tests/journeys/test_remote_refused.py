@@ -22,7 +22,12 @@ from unstuck.store.port import Store
 
 #: Said of a key that does not work: these end a worker.
 FOR_GOOD = ("Unauthenticated", "NotPermitted", "TooManyAttempts")
-ANSWERS = {**NOT_NOW, **AWAY, "StoreBusy": LinkAnswer.of(StoreBusy("come again"))}
+ANSWERS = {
+    **NOT_NOW,
+    "a day": NOT_NOW["Overloaded"]._replace(retry_after="86400"),
+    **AWAY,
+    "StoreBusy": LinkAnswer.of(StoreBusy("come again")),
+}
 PASSING = [answer for name, answer in ANSWERS.items() if name not in FOR_GOOD]
 #: What a worker with such jobs asks for.
 ASKED = {

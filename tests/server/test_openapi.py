@@ -108,6 +108,7 @@ def test_the_guide_names_the_limits_that_hold() -> None:
     rows = [
         f"| body | {bodies.MOST_BYTES:,} bytes |",
         f"| time until the body is there | {bodies.LONGEST:g} s |",
+        f"| {bodies.MOST_LARGE}; {bodies.MOST_LARGE_OF_KEY}; {bodies.SLOWEST:,} bytes a second |",
         f"| {bodies.MOST_KEYS:,}; {MAX_DEPTH}; {MAX_DIGITS:,} |",
         f"| {exchange.MOST_HEADERS} headers, {exchange.MOST_HEADER_BYTES:,} bytes |",
         f"| time until the head is there | {connections.LONGEST_HEAD:g} s |",

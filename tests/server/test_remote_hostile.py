@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +15,7 @@ from tests.server.conftest import JSON, Site, problem, running
 from tests.server.test_remote_workers import GREET, NIGHTLY, FarWorker, a_far_worker, enter_at, replace_job, told
 from tests.support.builders import chance, record, submitted
 from tests.support.eventually import eventually
+from tests.support.far_workers import worker_key
 from tests.tiers import slow
 from unstuck.assembly.server import ServerOptions
 from unstuck.assembly.worker import WorkerOptions, server_port
@@ -24,6 +27,10 @@ from unstuck.model.news import Publication
 from unstuck.model.offers import claim_id, remote_incarnation
 from unstuck.model.schedules import DeclaredSchedule
 from unstuck.model.settlement import Returned
+from unstuck.operations import health, jobs, workers
+from unstuck.operations.metrics import MetricsMemory, measure
+from unstuck.operations.table import Caller
+from unstuck.server import bodies
 from unstuck.store.port import AttemptOutput, NewChild, NewStep, Report, Verdict, wire
 from unstuck.store.sql_store import SqlStore
 
@@ -80,11 +87,12 @@ def test_of_a_job_that_it_lost_nothing_is_written_any_more(worker: FarWorker, si
         "spend": told(site, worker, "spend", ref=ref, serial=1, amounts={"tokens": 1.0}),
         "ask": told(site, worker, "ask", ref=ref, kind="timeout", reason="x"),
         "journal": told(site, worker, "journal", ref=ref),
+        "gather": told(site, worker, "gather", ref=ref, children=[job.id]),
+        "payloads": told(site, worker, "payloads", refs=[ref]),
         "spawn": told(site, worker, "spawn", child=NewChild(ref, "c", 1, replace_job(store, lost))),
     }
     for verb, answer in answers.items():
-        assert answer.json() in (None, "fenced", ["fenced"]), (verb, answer.text)
-    problem(told(site, worker, "gather", ref=ref, children=[job.id]), 403, "NotPermitted")
+        assert answer.json() in (None, "fenced", ["fenced"], {"payloads": [None]}), (verb, answer.text)
     assert settled(site, worker, ref) == "fenced"
     assert store.steps_of("default", job.id) == []
     assert store.children_of("default", job.id) == []
@@ -142,6 +150,33 @@ def test_a_body_that_is_too_large_is_not_read_and_told(worker: FarWorker, site: 
     assert "larger than" in line.detail["reason"]
 
 
+def test_only_so_many_large_bodies_come_at_once_of_a_server_and_of_a_key(
+    worker: FarWorker, site: Site, store: SqlStore
+) -> None:
+    host, port = site.url.removeprefix("http://").split(":")
+    with ExitStack() as begun:
+
+        def begin(key: str) -> bool:
+            """A body that never comes; whether the server waits for it."""
+            connection = begun.enter_context(socket.create_connection((host, int(port)), timeout=20))
+            lines = [
+                "POST /api/v1/worker/settle HTTP/1.1", f"host: {host}:{port}", f"authorization: Bearer {key}",
+                "content-type: application/json", f"content-length: {bodies.MOST_BYTES + 1}", "expect: 100-continue",
+            ]  # fmt: skip
+            connection.sendall("".join(f"{line}\r\n" for line in [*lines, ""]).encode())
+            return connection.recv(100).startswith(b"HTTP/1.1 100 ")
+
+        of_key = [True] * bodies.MOST_LARGE_OF_KEY + [False]
+        assert [begin(worker.key) for _ in of_key] == of_key
+        for _ in range(bodies.MOST_LARGE // bodies.MOST_LARGE_OF_KEY - 1):
+            assert all(begin(key) for key in [worker_key(store)] * bodies.MOST_LARGE_OF_KEY)
+        assert not begin(worker_key(store))
+        assert told(site, worker, "probe").status_code == 200
+    ref = AttemptRef(1, 1, claim_id(worker.number, chance.nonce()))
+    large = [AttemptOutput(ref, "x" * bodies.MOST_BYTES)]
+    eventually(lambda: told(site, worker, "keep_output", outputs=large).status_code == 200)
+
+
 def test_a_flood_by_one_key_is_refused_and_another_worker_goes_on(store: SqlStore, store_url: str) -> None:
     with running(ServerOptions(store_url, port=0, rate=4.0)) as site:
         flooding = enter_at(site, store, "flooding")
@@ -191,6 +226,28 @@ def _with(value: Any, path: tuple[Any, ...], put: object) -> Any:
     return copy
 
 
+def test_whatever_a_worker_tells_of_itself_people_are_still_answered(
+    worker: FarWorker, site: Site, store: SqlStore
+) -> None:
+    job = submitted(store)
+    ada, memory = Caller(store, "ada"), MetricsMemory()
+    told_names = ("slots", "beat", "ready", "roles", "pids", "executors", "workflows", "import_error", "polled_ago")
+    broken: dict[str, str] = {}
+    for put in _NASTY:
+        info = dict.fromkeys((*told_names, "code_version", "draining_for", "drain", "kill_grace"), put)
+        said = json.dumps({"worker": worker.number, "incarnation": worker.incarnation, "lease": 60.0, "info": info})
+        headers = {**JSON, "authorization": f"Bearer {worker.key}"}
+        site.client.post("/api/v1/worker/renew", content=said.encode(), headers=headers)
+        try:
+            assert jobs.why(ada, job.id).reasons
+            assert workers.list_(ada)
+            assert health.check(ada).checks
+            assert measure(ada, memory)
+        except Exception as error:
+            broken[str(put)[:20]] = repr(error)[:200]
+    assert broken == {}
+
+
 @slow
 @pytest.mark.timeout(300)
 def test_no_word_of_a_worker_is_more_than_a_server_can_refuse(worker: FarWorker, site: Site, store: SqlStore) -> None:
@@ -199,7 +256,7 @@ def test_no_word_of_a_worker_is_more_than_a_server_can_refuse(worker: FarWorker,
     (given,) = worker.take()
     ref, claim = given.ref, claim_id(worker.number, chance.nonce())
     started = {str(ref.job): store.now()}
-    bodies: dict[str, dict[str, object]] = {
+    said_by: dict[str, dict[str, object]] = {
         "register": {},
         "workflows": {"workflows": [GREET], "queues": ["default"], "app": "shop"},
         "declare": {
@@ -209,6 +266,7 @@ def test_no_word_of_a_worker_is_more_than_a_server_can_refuse(worker: FarWorker,
         "take": {"claim": claim, "wanted": worker.wanted(), "again": False},
         "acknowledge": {"claim": claim, "offers": [ref._replace(claim=claim + "~")]},
         "settle": {"reports": [wire.ReportWire.of(Report(ref._replace(token=ref.token + 1), Returned("1"), 5))]},
+        "payloads": {"refs": [ref]},
         "renew": {"lease": 60.0, "state": "active", "info": {"slots": 4}},
         "reconcile": {
             "renewed": worker.port.renew(worker.number, 60.0), "held": [ref], "pending_claims": [claim],
@@ -231,7 +289,7 @@ def test_no_word_of_a_worker_is_more_than_a_server_can_refuse(worker: FarWorker,
     who = {"worker": worker.number, "incarnation": worker.incarnation}
     headers = {**JSON, "authorization": f"Bearer {worker.key}"}
     broken: dict[tuple[object, ...], str] = {}
-    for verb, body in bodies.items():
+    for verb, body in said_by.items():
         said = (
             wire.RegisterBody(wire.PROTOCOL, a_far_worker(worker.incarnation)) if verb == "register" else who | body
         )

@@ -6,6 +6,7 @@ what it asked is to blame."""
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,6 +19,7 @@ from tests.server.test_remote_workers import FarWorker, enter_at
 from tests.support.builders import a_job, chance, record, submitted
 from tests.support.eventually import eventually
 from tests.support.refusing_link import LinkAnswer, RefusingLink
+from unstuck.clock import Clock, FakeClock, boot
 from unstuck.model import errors
 from unstuck.model.errors import InvalidInput, NotPermitted, SchemaMismatch
 from unstuck.model.job import AttemptRef
@@ -60,6 +62,7 @@ Call = Callable[[FarWorker, AttemptRef], Any]
 VERBS: dict[str, Call] = {
     "take": lambda far, ref: far.port.take(far.number, claim_id(far.number, chance.nonce()), far.wanted()),
     "acknowledge": lambda far, ref: far.port.acknowledge(far.number, ref.claim, [ref]),
+    "payloads": lambda far, ref: far.port.payloads(far.number, [ref]),
     "settle": lambda far, ref: far.port.settle(far.number, [Report(ref, Returned("1"), 5)]),
     "renew": lambda far, ref: far.port.renew(far.number, 60.0),
     "reconcile": lambda far, ref: far.port.reconcile(far.number, Beat(alive=True), [ref]),
@@ -82,10 +85,19 @@ VERBS: dict[str, Call] = {
 }
 
 
+class StillClock(FakeClock):
+    """Waits are real, and move it no further."""
+
+    def wait(self, event: threading.Event, seconds: float) -> bool:
+        return event.wait(seconds)
+
+
 @contextmanager
-def entered(site: Site, store: SqlStore, answer: Callable[[str], LinkAnswer | None]) -> Iterator[FarWorker]:
+def entered(
+    site: Site, store: SqlStore, answer: Callable[[str], LinkAnswer | None], clock: Clock | None = None
+) -> Iterator[FarWorker]:
     with RefusingLink(site.url, answer) as link:
-        worker = enter_at(replace(site, url=link.url), store, "host", queues=["default"])
+        worker = enter_at(replace(site, url=link.url), store, "host", queues=["default"], clock=clock)
         yield worker
         worker.port.close()
 
@@ -106,7 +118,7 @@ def test_a_role_that_asks_in_vain_is_told_that_the_store_is_away(site: Site, sto
         for (name, answer), (verb, call) in itertools.product((NOT_NOW | AWAY).items(), VERBS.items()):
             if verb == "renew" and name in ("Unauthenticated", "NotPermitted"):
                 continue  # these end its lease
-            instead[verb] = answer
+            instead[verb] = answer._replace(retry_after=None)
             error = told_by(call, far, given.ref)
             if not isinstance(error, STORE_AWAY) or isinstance(error, SchemaMismatch):
                 wrong[name, verb] = error
@@ -115,6 +127,65 @@ def test_a_role_that_asks_in_vain_is_told_that_the_store_is_away(site: Site, sto
         assert isinstance(wrong.pop(("NotPermitted", "spawn")), NotPermitted)
         assert wrong == {}
         assert far.settle(given.ref) is Verdict.DONE
+
+
+#: Of these nothing waits: the lease and who asked for a cancel would.
+AT_THEIR_OWN_PACE = {"renew", "reconcile", "fence_worker", "unregister_worker"}
+#: Seconds for which others are silent at the longest, whatever they are told.
+LONGEST = dict.fromkeys(VERBS.keys() - AT_THEIR_OWN_PACE, 2.0) | {"take": 10.0, "acknowledge": 0.5}
+LATER = {
+    **NOT_NOW,
+    **{f"a proxy's {status}": LinkAnswer(status, "text/html", b"<h1>no</h1>") for status in (429, 503)},
+}
+
+
+@pytest.mark.parametrize(("told_for", "waits"), [("1", 1.0), ("86400", 86400.0), ("0", 0.0), ("soon", 0.0)])
+def test_a_question_is_not_asked_again_before_the_server_wants_to_hear_it_and_never_much_later(
+    site: Site, store: SqlStore, told_for: str, waits: float
+) -> None:
+    """Retry-After counts for the question that was refused: another one is asked at once."""
+    submitted(store)
+    instead: dict[str, LinkAnswer] = {}
+    asked: list[str] = []
+
+    def answer(verb: str) -> LinkAnswer | None:
+        asked.append(verb)
+        return instead.get(verb)
+
+    clock = StillClock()
+    wrong: dict[tuple[str, str], tuple[int, ...]] = {}
+    with entered(site, store, answer, clock) as far:
+        (given,) = far.take()
+        for (name, refusal), (verb, call) in itertools.product(LATER.items(), VERBS.items()):
+            clock.advance(60.0)
+            instead[verb] = refusal._replace(retry_after=told_for)
+            counts = [asked.count(verb)]
+            for ahead in (0.0, 0.0, rest - 0.2, 0.2) if (rest := min(waits, LONGEST.get(verb, 0.0))) else (0.0,) * 4:
+                clock.advance(ahead)
+                assert isinstance(told_by(call, far, given.ref), STORE_AWAY)
+                counts.append(asked.count(verb))
+            del instead[verb]
+            if [each - counts[0] for each in counts[1:]] != ([1, 1, 1, 2] if rest else [1, 2, 3, 4]):
+                wrong[name, verb] = tuple(counts)
+        assert wrong == {}
+        clock.advance(60.0)
+        assert far.settle(given.ref) is Verdict.DONE
+
+
+def test_whatever_a_server_wants_to_hear_later_the_poll_for_cancels_is_asked_again_within_2_seconds(
+    site: Site, store: SqlStore
+) -> None:
+    polls: list[float] = []
+
+    def answer(verb: str) -> LinkAnswer | None:
+        if verb != "control":
+            return None
+        polls.append(boot())
+        return NOT_NOW["Overloaded"]._replace(retry_after="86400")
+
+    with entered(site, store, answer):
+        eventually(lambda: len(polls) >= 4)
+    assert max(later - sooner for sooner, later in itertools.pairwise(polls[:4])) < 2.0
 
 
 def test_what_the_server_refuses_of_one_keeps_no_other_from_its_end(site: Site, store: SqlStore) -> None:
@@ -137,6 +208,35 @@ def test_what_the_server_refuses_of_one_keeps_no_other_from_its_end(site: Site, 
     states = {job.id: record(store, job.id).state for job in given}
     assert list(states.values()) == [JobState.RUNNING, JobState.COMPLETED]
     assert set(states) == set(ids)
+
+
+def test_of_two_servers_behind_one_address_one_may_be_older(site: Site, store: SqlStore) -> None:
+    """It does not know that payloads can come apart: what it refuses once is asked as it was before."""
+    submitted(store, payload="x" * 2 * wire.MOST_PAYLOADS)
+    older = iter([INVALID])
+    with entered(site, store, lambda verb: next(older, None) if verb == "take" else None) as far:
+        with pytest.raises(InvalidInput):
+            far.take()
+        claim = claim_id(far.number, chance.nonce())
+        (given,) = far.port.take(far.number, claim, far.wanted())
+    assert len(given.payload) == 2 * wire.MOST_PAYLOADS
+
+
+def test_a_large_result_is_sent_by_itself_and_nothing_waits_for_it(site: Site, store: SqlStore) -> None:
+    submitted(store)
+    submitted(store)
+    with entered(site, store, lambda verb: None) as far:
+        large, small = far.take()
+        reports = [Report(large.ref, Returned(f'"{"x" * (1 << 20)}"'), 5), Report(small.ref, Returned("1"), 5)]
+        verdicts = {settled.ref: settled.verdict for settled in far.port.settle(far.number, reports)}
+        assert verdicts == {large.ref: Verdict.BUSY, small.ref: Verdict.DONE}
+
+        def sent() -> None:
+            (settled,) = far.port.settle(far.number, reports[:1])
+            assert settled.verdict is Verdict.DONE
+
+        eventually(sent)
+    assert record(store, large.id).state is JobState.COMPLETED
 
 
 def test_a_worker_that_only_hears_that_it_tried_too_often_knows_that_its_key_is_refused(

@@ -24,7 +24,7 @@ from unstuck.assembly.server import ServerOptions
 from unstuck.client.address import ApiKey
 from unstuck.client.transport import Transport
 from unstuck.client.worker_port import RemoteWorkerPort
-from unstuck.clock import FakeClock, MachineClock, boot
+from unstuck.clock import Clock, FakeClock, MachineClock, boot
 from unstuck.model.errors import InvalidInput, NotPermitted, StoreUnavailable, TooManyAttempts, Unauthenticated
 from unstuck.model.job import AttemptRef, ClaimedJob, WorkflowRecord
 from unstuck.model.keys import Within, id_in
@@ -71,7 +71,12 @@ class FarWorker:
         given = self.port.take(self.number, claim, self.wanted(**more))
         verdicts = self.port.acknowledge(self.number, claim, [job.ref for job in given]) if given else []
         assert verdicts == [Verdict.DONE] * len(given)
-        return [job._replace(ref=job.ref._replace(claim=claim)) for job in given]
+        ours = [job._replace(ref=job.ref._replace(claim=claim)) for job in given]
+        apart = [job.ref for job in ours if not job.payload]
+        payloads: dict[AttemptRef, str | None] = {}
+        while left := apart[len(payloads) :]:
+            payloads |= zip(left, self.port.payloads(self.number, left), strict=False)
+        return [job._replace(payload=payloads.get(job.ref) or job.payload) for job in ours]
 
     def settle(self, ref: AttemptRef) -> Verdict:
         (answer,) = self.port.settle(self.number, [Report(ref, Returned('"hi"'), 5)])
@@ -96,19 +101,26 @@ def enter(site: Site, store: SqlStore) -> Iterator[Enter]:
 
 
 def enter_at(
-    site: Site, store: SqlStore, name: str, *, tenant: str | None = None, role: str = "worker", **grants: Any
+    site: Site,
+    store: SqlStore,
+    name: str,
+    *,
+    tenant: str | None = None,
+    role: str = "worker",
+    clock: Clock | None = None,
+    **grants: Any,
 ) -> FarWorker:
     key = keys.create(Caller(store, "ada", tenant), name, role=role, **grants).key
     incarnation = remote_incarnation(id_in(key), chance.nonce())
-    port = port_of(site, key, incarnation)
+    port = port_of(site, key, incarnation, clock)
     number = port.register_worker(a_far_worker(incarnation)).number
     port.register_workflows([GREET], worker=number, queues=["default"])
     return FarWorker(port, number, incarnation, key)
 
 
-def port_of(site: Site, key: str, incarnation: str) -> RemoteWorkerPort:
+def port_of(site: Site, key: str, incarnation: str, clock: Clock | None = None) -> RemoteWorkerPort:
     transport = Transport(site.url, ApiKey(key, "the test"))
-    return RemoteWorkerPort(transport, site.url, incarnation, patience=10.0, clock=MachineClock())
+    return RemoteWorkerPort(transport, site.url, incarnation, patience=10.0, clock=clock or MachineClock())
 
 
 def told(site: Site, worker: FarWorker, verb: str, **body: Any) -> httpx2.Response:
@@ -580,13 +592,14 @@ def test_of_anothers_attempt_nothing_is_read_or_written(enter: Enter, store: Sql
             told(site, other, "keep_output", outputs=[AttemptOutput(ref, "x")]),
             told(site, other, "spend", ref=ref, serial=1, amounts={"tokens": 1.0}),
             told(site, other, "ask", ref=ref, kind="drain", reason="x"),
+            told(site, other, "gather", ref=ref, children=[job.id]),
+            told(site, other, "payloads", refs=[ref]),
         ]
         for answer in answers:
             if is_forged:
-                assert answer.json() in (None, "fenced", ["fenced"]), answer.text
+                assert answer.json() in (None, "fenced", ["fenced"], {"payloads": [None]}), answer.text
             else:
                 problem(answer, 403, "NotPermitted")
-        problem(told(site, other, "gather", ref=ref, children=[job.id]), 403, "NotPermitted")
     history = [event.kind for event in store.history("default", job.id)]
     assert history == ["submitted", "claimed"]
 
@@ -751,6 +764,30 @@ def test_a_claim_of_twenty_megabytes_goes_through_the_server(enter: Enter, store
     assert {job.id for job in taken} == payloads
     assert {len(job.payload) for job in taken} == {len('{"args": ["00"]}') + (1 << 20)}
     assert all(worker.settle(job.ref) is Verdict.DONE for job in taken)
+
+
+def test_an_answer_with_jobs_carries_no_more_payloads_than_arrive_while_the_offer_stands(
+    enter: Enter, store: SqlStore
+) -> None:
+    worker = enter()
+    sizes = [10, wire.MOST_PAYLOADS - 100, 200, 60]
+    for size in sizes:
+        submitted(store, payload="x" * size)
+    claim = claim_id(worker.number, chance.nonce())
+    given = worker.port.take(worker.number, claim, worker.wanted())
+    assert [len(job.payload) for job in given] == [10, wire.MOST_PAYLOADS - 100, 0, 60]
+    own = [job.ref._replace(claim=claim) for job in given]
+    assert worker.port.payloads(worker.number, own) == [None] * 4  # nobody has heard of the offer
+    worker.port.acknowledge(worker.number, claim, [job.ref for job in given])
+    assert [len(text or "") for text in worker.port.payloads(worker.number, own)] == sizes[:3]
+    # A worker of the version before asks for nothing apart.
+    for ref in own:
+        worker.settle(ref)
+    submitted(store, payload="x" * 2 * wire.MOST_PAYLOADS)
+    worker.port._protocol = wire.FETCHES - 1
+    claim = claim_id(worker.number, chance.nonce())
+    (whole,) = worker.port.take(worker.number, claim, worker.wanted())
+    assert len(whole.payload) == 2 * wire.MOST_PAYLOADS
 
 
 def test_only_who_is_known_may_send_much(site: Site, store: SqlStore) -> None:

@@ -18,7 +18,7 @@ from unstuck.model.lifecycle import JobState
 from unstuck.model.settlement import ErrorInfo, Parked, Raised, Returned
 from unstuck.model.waits import Answer, Child, Wait, WaitKind
 from unstuck.store.flow import children
-from unstuck.store.port import NewChild, Report
+from unstuck.store.port import NewChild, Report, Verdict
 from unstuck.store.sql_store import SqlStore
 
 DAY = 86400.0
@@ -75,6 +75,18 @@ def test_a_child_is_forgotten_once_its_parent_is(store: SqlStore, clock: StoreCl
     assert [store.forget_ended(7 * DAY) for _ in range(3)] == [1, 1, 0]
 
     assert rows_of(store, "SELECT * FROM unstuck_children") == rows_of(store, "SELECT id FROM unstuck_jobs") == []
+
+
+def test_of_an_attempt_that_was_lost_nothing_is_gathered(store: SqlStore) -> None:
+    worker = a_worker(store)
+    parent = claimed(store, worker)
+    open_, ended = born(store, parent, "open"), born(store, parent, "ended")
+    (attempt,) = (each for each in claim(store, worker) if each.id == ended.id)
+    settle(store, worker, attempt.ref, Returned("1"))
+    settle(store, worker, parent.ref, Returned("1"))
+    for ref in (parent.ref, parent.ref._replace(token=2), parent.ref._replace(claim="another")):
+        for wanted in ([ended.id], [open_.id], ["no-child"]):
+            assert store.gather(ref, wanted) == Verdict.FENCED
 
 
 # --- gathers that pass each other ---------------------------------------------------------------------------------

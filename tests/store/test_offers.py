@@ -156,14 +156,13 @@ def test_what_is_asked_of_several_workers_is_read_at_once(store: Store) -> None:
     assert [given.number for given in news[other.number].orders] == [order.number]
 
 
-def test_a_far_workers_attempts_are_its_own(store: Store) -> None:
+def test_a_far_workers_attempts_are_gathered_for_once_it_has_acknowledged_them(store: Store) -> None:
     submitted(store)
-    worker, other = far(store), far(store, "other")
+    worker = far(store)
     claim, (given,) = offer(store, worker)
     ref = acknowledged(given.ref, claim)
-    assert not store.is_held(worker.number, ref)
+    assert store.gather(ref, []) == Verdict.FENCED
     store.acknowledge(worker.number, claim, [given.ref])
-    assert store.is_held(worker.number, ref)
-    assert not store.is_held(other.number, ref)
+    assert store.gather(ref, []) == "[]"
     assert store.incarnation_of(worker.number) == worker.incarnation
     assert store.incarnation_of(999_999) is None

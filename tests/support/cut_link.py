@@ -5,10 +5,13 @@ from __future__ import annotations
 import itertools
 import socket
 import threading
+import time
 from collections.abc import Callable
 from typing import Self
 
 Heard = Callable[[bytes], None]
+#: Little enough for a steady flow at the rates of tests.
+_SLOW_PIECE = 8 << 10
 
 
 class CutLink:
@@ -24,11 +27,20 @@ class CutLink:
 
     `linger`: for so many seconds a server does not notice that a program has hung up, as behind a proxy. A server
     that hears a question and sees its end at once lets it be.
+    `bytes_per_second`: so many pass in each direction, of all connections together; each has its turn.
     """
 
     def __init__(
-        self, *ports: int, answering: Heard | None = None, asking: Heard | None = None, linger: float = 0.0
+        self,
+        *ports: int,
+        answering: Heard | None = None,
+        asking: Heard | None = None,
+        linger: float = 0.0,
+        bytes_per_second: float | None = None,
     ) -> None:
+        self._bytes_per_second = bytes_per_second
+        #: When the last piece of each direction has passed.
+        self._passed_at = {True: 0.0, False: 0.0}
         self._linger = linger
         self._is_over = threading.Event()
         self._ports = itertools.cycle(ports)
@@ -75,6 +87,14 @@ class CutLink:
         with self._lock:
             return list(self._pairs)
 
+    def _pass_slowly(self, piece: bytes, is_answer: bool) -> None:
+        if self._bytes_per_second is None:
+            return
+        with self._lock:
+            at = max(time.monotonic(), self._passed_at[is_answer]) + len(piece) / self._bytes_per_second
+            self._passed_at[is_answer] = at
+        self._is_over.wait(at - time.monotonic())
+
     def _begin(self, work: Callable[..., None], *args: object) -> None:
         thread = threading.Thread(target=work, args=args, daemon=True)
         self._threads.append(thread)
@@ -100,8 +120,9 @@ class CutLink:
     def _carry(self, pair: _Pair, is_answer: bool) -> None:
         source, sink = (pair.far, pair.near) if is_answer else (pair.near, pair.far)
         try:
-            while piece := source.recv(64 << 10):
+            while piece := source.recv(64 << 10 if self._bytes_per_second is None else _SLOW_PIECE):
                 self._flows.wait()
+                self._pass_slowly(piece, is_answer)
                 if (heard := self._heard[is_answer]) is not None:
                     heard(piece)
                 if self.is_mute if is_answer else self.is_deaf:

@@ -38,6 +38,11 @@ class FarServer:
         self._read = 0
 
     @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 

@@ -22,12 +22,13 @@ class LinkAnswer(NamedTuple):
     status: int
     media_type: str
     body: bytes
+    retry_after: str | None = None
 
     @classmethod
     def of(cls, error: Exception) -> Self:
         """As our server tells this error."""
         told = problem_of(error, "by-the-link")
-        return cls(told.status, MEDIA_TYPE, told.encoded())
+        return cls(told.status, MEDIA_TYPE, told.encoded(), told.headers.get("Retry-After"))
 
 
 class RefusingLink:
@@ -57,7 +58,8 @@ class RefusingLink:
                 try:
                     connection.request(self.command, self.path, body or None, dict(self.headers))
                     heard = connection.getresponse()
-                    return LinkAnswer(heard.status, heard.headers.get("content-type", ""), heard.read())
+                    kind, after = heard.headers.get("content-type", ""), heard.headers.get("retry-after")
+                    return LinkAnswer(heard.status, kind, heard.read(), after)
                 except (OSError, http.client.HTTPException):
                     return LinkAnswer(502, "text/html", b"<h1>502 Bad Gateway</h1>")
                 finally:
@@ -67,6 +69,8 @@ class RefusingLink:
                 self.send_response(said.status)
                 self.send_header("Content-Type", said.media_type)
                 self.send_header("Content-Length", str(len(said.body)))
+                if said.retry_after is not None:
+                    self.send_header("Retry-After", said.retry_after)
                 self.end_headers()
                 self.wfile.write(said.body)
 

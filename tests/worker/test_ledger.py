@@ -59,6 +59,27 @@ def test_a_report_can_be_made_only_once() -> None:
     assert ledger.end(job.ref) is None
 
 
+def test_what_is_still_to_come_of_a_claim_keeps_its_room_and_is_under_way() -> None:
+    ledger = Ledger()
+    ledger.announce("c")
+    ledger.publish(FreeRoom(5))
+    ledger.admit("c", [a_claimed_job()], 1.0, missing=3)
+    assert ledger.room() == FreeRoom(1)
+    ledger.take_fresh()
+    ledger.publish(FreeRoom(4))
+    assert ledger.room() == FreeRoom(1)
+    with ledger.still() as told:
+        assert (len(told.held), told.pending_claims) == (1, ("c",))
+    ledger.admit("c", [a_claimed_job()], 1.0, missing=2)
+    assert ledger.room() == FreeRoom(1)
+    ledger.admit("c", [], 1.0)
+    ledger.take_fresh()
+    ledger.publish(FreeRoom(3))
+    assert ledger.room() == FreeRoom(3)
+    with ledger.still() as told:
+        assert (len(told.held), told.pending_claims) == (2, ())
+
+
 def test_what_a_claim_brings_is_taken_off_the_room_until_it_is_counted() -> None:
     ledger = Ledger()
     ledger.publish(FreeRoom(5, ahead=2))

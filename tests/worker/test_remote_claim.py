@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -19,8 +19,9 @@ from unstuck.model.keys import Within
 from unstuck.model.offers import is_claim_of, offered
 from unstuck.model.policy import Policy
 from unstuck.model.schedules import DeclaredSchedule, ScheduleSpec
+from unstuck.model.settlement import NotStarted
 from unstuck.model.times import Times
-from unstuck.store.port import Grant, Verdict, Wanted
+from unstuck.store.port import Grant, Report, Verdict, Wanted
 from unstuck.worker.ledger import Ledger
 from unstuck.worker.pace import Pace
 from unstuck.worker.parts import ClaimerNeeds
@@ -50,6 +51,10 @@ class Shelf:
         self.registered: list[tuple[list[str], list[str], str | None]] = []
         self.declared: list[list[str]] = []
         self.refused: list[str] = []
+        #: Jobs whose payloads come apart, each in an answer of its own, and how they are told.
+        self.large: frozenset[int] = frozenset()
+        self.payload: str | None = '{"large": 1}'
+        self.may_bring = threading.Event()
 
     def register_workflows(
         self,
@@ -82,7 +87,7 @@ class Shelf:
                 "t",
                 "default",
                 "greet",
-                "{}",
+                "" if number in self.large else "{}",
                 Policy(),
                 1,
                 False,
@@ -96,12 +101,17 @@ class Shelf:
             raise self.unanswered.pop(0)
         return [self.verdict] * len(offers)
 
+    def payloads(self, worker: int, refs: Sequence[AttemptRef]) -> list[str | None]:
+        if not self.may_bring.wait(0.1):
+            raise StoreUnavailable("the link is slow")
+        return [self.payload]
 
-def claimer_of(shelf: Shelf, slots: int = 2) -> tuple[RemoteClaimer, Ledger]:
+
+def claimer_of(
+    shelf: Shelf, slots: int = 2, report: Callable[[list[Report]], None] = lambda _: None
+) -> tuple[RemoteClaimer, Ledger]:
     ledger = Ledger()
-    needs = ClaimerNeeds(
-        7, "far", ledger, Pace(), before_first=lambda: None, landed=lambda: None, report=lambda _: None
-    )
+    needs = ClaimerNeeds(7, "far", ledger, Pace(), before_first=lambda: None, landed=lambda: None, report=report)
     claimer = RemoteClaimer(shelf, needs, TIMES, MachineClock(), SystemChance(), poll=5.0)
     claimer.serve(Served.of([GREET], []))
     ledger.publish(FreeRoom(slots))
@@ -162,6 +172,56 @@ def test_schedules_that_are_refused_are_told(caplog: pytest.LogCaptureFixture) -
         return "schedule_refused" in caplog.text and "someone else" in caplog.text
 
     eventually(told)
+
+
+def test_a_large_payload_comes_apart_and_no_other_job_waits_for_it() -> None:
+    shelf = Shelf(jobs=3)
+    shelf.large = frozenset({1, 2})
+    claimer, ledger = claimer_of(shelf, slots=4)
+
+    def held(count: int) -> list[str]:
+        claimer.tick()
+        assert ledger.held == count
+        return sorted(holding.job.payload for holding in ledger.holdings())
+
+    assert eventually(lambda: held(1)) == ["{}"]
+    assert len(shelf.acknowledged) == 3
+    assert ledger.room().slots == 1
+    with ledger.still() as told:
+        assert shelf.asked[0][0] in told.pending_claims
+    eventually(lambda: claimer.tick() or len(shelf.asked) > 1)  # it asks for more meanwhile, and soon again
+    eventually(lambda: "payloads" in claimer.troubles)
+    assert (shelf.asked[1][1].slots, shelf.asked[1][1].wait) == (1, 2.0)
+    shelf.may_bring.set()
+    assert eventually(lambda: held(3)) == ['{"large": 1}', '{"large": 1}', "{}"]
+    with ledger.still() as told:
+        assert shelf.asked[0][0] not in told.pending_claims
+
+
+def test_of_a_large_payload_that_is_no_longer_its_own_nothing_stays() -> None:
+    shelf = Shelf(jobs=1)
+    shelf.large, shelf.payload = frozenset({1}), None
+    claimer, ledger = claimer_of(shelf)
+    eventually(lambda: claimer.tick() or shelf.acknowledged)
+    assert not ledger.is_empty
+    shelf.may_bring.set()
+    claimer.close()
+    eventually(lambda: claimer.tick() or ledger.is_empty)
+
+
+def test_what_has_not_come_when_a_worker_leaves_goes_back() -> None:
+    shelf = Shelf(jobs=2)
+    shelf.large = frozenset({1, 2})
+    reports: list[Report] = []
+    claimer, ledger = claimer_of(shelf, slots=4, report=reports.extend)
+    eventually(lambda: claimer.tick() or (shelf.acknowledged and len(shelf.asked) > 1))
+    claimer.close()
+    eventually(lambda: claimer.tick() or len(reports) == 2)
+    assert [type(report.outcome) for report in reports] == [NotStarted] * 2
+    assert all(is_claim_of(7, report.ref.claim) for report in reports)
+    eventually(lambda: claimer.tick() or ledger.unsettled == 2)
+    ledger.settled([report.ref for report in reports])
+    eventually(lambda: claimer.tick() or ledger.is_empty)
 
 
 def test_what_was_returned_before_it_was_acknowledged_is_not_held() -> None:

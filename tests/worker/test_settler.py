@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import TENANT, a_worker, claimed, record
+from tests.support.eventually import eventually
 from unstuck import telemetry
 from unstuck.clock import MachineClock
 from unstuck.model.errors import OutcomeUnknown, StoreError, StoreUnavailable
@@ -72,6 +74,38 @@ def test_a_result_that_no_call_can_carry_fails_its_own_job_and_keeps_nobody_else
 
     assert record(store, good.id).state is JobState.COMPLETED
     assert (record(store, bad.id).state, record(store, bad.id).error_type) == (JobState.FAILED, "ResultNotStorable")
+
+
+def test_a_large_result_that_is_under_way_or_fails_makes_nobody_wait(store: SqlStore) -> None:
+    """BUSY while it is sent; three times the link breaks, then its job is told."""
+    worker = a_worker(store)
+    large = claimed(store, worker, workflow="w")
+    answers = iter([None, None, OutcomeUnknown("cut"), None, OutcomeUnknown("cut"), None, OutcomeUnknown("cut")])
+
+    class Uploading(Spoiled):
+        def settle(self, worker: int, reports: Sequence[Report]) -> list[Settled]:
+            others = [report for report in reports if report.outcome != Returned(HUGE)]
+            answered = super().settle(worker, others) if others else []
+            if len(others) == len(reports):
+                return answered
+            if (error := next(answers, None)) is not None:
+                raise error
+            return [*answered, Settled(large.ref, Verdict.BUSY)]
+
+    settler = a_settler(Uploading(store), worker.number)
+    settler.report([Report(large.ref, Returned(HUGE))])
+    numbers = itertools.count()
+
+    def failed() -> None:
+        small = claimed(store, worker, workflow=f"v{next(numbers)}")
+        settler.report([Report(small.ref, Returned("1"))])
+        settler.wake()
+        settler.tick()  # raises nothing: a loop that fails rests
+        assert record(store, small.id).state is JobState.COMPLETED
+        assert record(store, large.id).error_type == "ResultNotStorable"
+
+    eventually(failed, timeout=30)
+    assert next(answers, "all were told") == "all were told"
 
 
 def test_results_are_kept_while_the_store_is_away_however_long(store: SqlStore) -> None:

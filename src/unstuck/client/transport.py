@@ -22,8 +22,10 @@ from unstuck.client.wire import Heard, NoAnswerHeard, Sending, ServerAnswer
 from unstuck.model.errors import InvalidInput
 from unstuck.version import __version__
 
-#: Seconds in which a connection must stand, and in which a piece of a request must have gone.
+#: Seconds in which a connection must stand.
 CONNECT = 5.0
+#: And in which a piece of a request must have gone: on a slow link a kernel keeps megabytes until it takes more.
+WRITE = 30.0
 #: Seconds for which a call waits for one of the connections to be free.
 POOL = 10.0
 MOST_CONNECTIONS = 100
@@ -143,7 +145,7 @@ def _request(address: str, key: ApiKey | None, sending: Sending) -> dict[str, An
         "url": address + sending.path,
         "content": sending.body,
         "headers": headers,
-        "timeout": httpx2.Timeout(connect=CONNECT, write=CONNECT, pool=POOL, read=sending.patience),
+        "timeout": httpx2.Timeout(connect=CONNECT, write=WRITE, pool=POOL, read=sending.patience),
     }
 
 

@@ -2,8 +2,9 @@
 
 Every verb is one request, and nothing is repeated here: those who ask know what a repeat means, and do so anyway
 where a database was away. A request that may have reached the server and was not answered is `OutcomeUnknown`; one
-that did not, `StoreUnavailable`; a server without a free hand, which takes nothing from anybody, `StoreLocked`. A key
-that no longer works ends the worker's lease: its bodies are stopped at once, as if the database had said so.
+that did not, `StoreUnavailable`; a server without a free hand, which takes nothing from anybody, `StoreLocked`. So is
+what the server wants to hear later (Retry-After): it is not sent before, or until a few seconds are over. A key that
+no longer works ends the worker's lease: its bodies are stopped at once, as if the database had said so.
 
 What is asked of the worker (cancels, orders) comes by one long poll, on a thread of its own; `asked` and `orders`
 tell what it heard last.
@@ -66,13 +67,22 @@ _REST = 1.0
 #: And the first one after that: what is asked may have changed, and nobody has told for a while.
 _WAIT_AFTER_FAILURE = 1.0
 #: Verbs that change nothing: a lost answer leaves nothing unknown.
-_READS = frozenset({"", "probe", "now", "journal", "gather", "control"})
+_READS = frozenset({"", "probe", "now", "journal", "gather", "control", "payloads"})
 #: Of what the server tells: it has no time for anybody; nothing that was asked is to blame, and nothing was done.
 _NOT_NOW = frozenset({"TooManyRequests", "Overloaded", "NotReady"})
 #: It cannot, or the link is too slow for this; the worker itself is in order, and nothing was done.
 _NOT_THERE = frozenset({"TooSlow", "SchemaMismatch"})
-#: Bytes of reports in one request, before they are escaped.
+#: Seconds for which a question is not sent that the server wants to hear later, at the longest: no server silences a
+#: worker. An offer stands for a few seconds only; who asks for jobs has nothing to lose.
+_LONGEST_REST = {"acknowledge": 0.5, "take": 10.0}
+_LONGEST_REST_OF_OTHERS = 2.0
+#: These come at a pace of their own, whatever the server wants: the lease depends on them, or who asked for a cancel.
+_NEVER_LATER = frozenset({"", "register", "renew", "reconcile", "control", "fence_worker", "unregister_worker"})
+#: Bytes of reports in one request, before they are escaped; one that is larger is sent by itself.
 _BODY = 1 << 20
+_LARGE_REPORT = 256 << 10
+#: Bytes of a body of which a server takes a few at once only.
+_LARGE_BODY = 2 << 20
 
 
 class RemoteWorkerPort:
@@ -89,12 +99,15 @@ class RemoteWorkerPort:
         self._number = 0
         self._news = ControlNews()
         self._heard_at = clock.boot()
+        #: Until when which questions are not sent.
+        self._later: dict[str, float] = {}
         self._closed = threading.Event()
         self._control: threading.Thread | None = None
         self._protocol = wire.PROTOCOL
         self._grant = Grant()
         #: Why its key works no more, once that is known for sure; and who is told of it.
         self._refusal: str | None = None
+        self._large_reports = _LargeReports(self._settle)
         self._told: Callable[[], None] = lambda: None
         #: Whether the server holds signing keys, as it said last.
         self.verifies = False
@@ -114,6 +127,9 @@ class RemoteWorkerPort:
 
     def _ask(self, name: str, body: Any, answer: type[T] | Any, *, waiting: float = 0.0) -> T:
         method, sent = ("GET", None) if body is None else ("POST", wire.encoded(body))
+        what = name if len(sent or b"") <= _LARGE_BODY else f"{name} with much"
+        if (left := self._later.get(what, 0.0) - self._clock.boot()) > 0:
+            raise StoreLocked(f"{self._address} wants to hear of {what} later; it is asked in {left:.1f} s")
         path = f"{PREFIX}{wire.PATH}/{name}" if name else PREFIX + wire.PATH
         heard = self._transport.send(Sending(method, path, sent, self._patience + waiting))
         if isinstance(heard, NoAnswerHeard):
@@ -126,6 +142,7 @@ class RemoteWorkerPort:
             except InvalidInput as unread:
                 raise OutcomeUnknown(str(unread)) from None
         problem = ToldProblem.of(heard, self._address)
+        self._note_later(what, problem)
         if not problem.code or problem.code == "ServerError":
             # A proxy before the server, or the server in trouble: who knows how far it came.
             raise StoreUnavailable(str(problem.error)) if name in _READS else OutcomeUnknown(str(problem.error))
@@ -134,6 +151,13 @@ class RemoteWorkerPort:
         if problem.code in _NOT_THERE:
             raise StoreUnavailable(str(problem.error))
         raise problem.error
+
+    def _note_later(self, name: str, problem: ToldProblem) -> None:
+        """Where nobody is served now; that one row is held, say, is no reason to keep others waiting."""
+        is_everybodys = problem.status in (429, 503) and (not problem.code or problem.code in _NOT_NOW)
+        if problem.retry_after and is_everybodys and name not in _NEVER_LATER:
+            rest = min(problem.retry_after, _LONGEST_REST.get(name, _LONGEST_REST_OF_OTHERS))
+            self._later[name] = self._clock.boot() + rest
 
     def _verb(self, name: str, /, **facts: Any) -> Any:
         verb = wire.verbs()[name]
@@ -285,9 +309,22 @@ class RemoteWorkerPort:
         return list(answer.refused)
 
     def take(self, worker: int, claim: str, wanted: Wanted, *, again: bool = False) -> list[ClaimedJob]:
-        body = wire.TakeBody(**self._self, claim=claim, wanted=wanted, again=again)
-        answer: wire.TakeAnswer = self._let_in(lambda: self._ask("take", body, wire.TakeAnswer, waiting=wanted.wait))
+        fetches = self._protocol >= wire.FETCHES
+        body = wire.TakeBody(**self._self, claim=claim, wanted=wanted, again=again, fetches=fetches)
+        try:
+            answer: wire.TakeAnswer = self._let_in(
+                lambda: self._ask("take", body, wire.TakeAnswer, waiting=wanted.wait)
+            )
+        except InvalidInput:
+            if fetches:  # of two servers behind one address one is older, while they are updated
+                self._protocol = wire.FETCHES - 1
+            raise
         return list(answer.jobs)
+
+    def payloads(self, worker: int, refs: Sequence[AttemptRef]) -> list[str | None]:
+        body = wire.PayloadsBody(**self._self, refs=tuple(refs[: wire.MOST_AT_ONCE]))
+        answer: wire.PayloadsAnswer = self._let_in(lambda: self._ask("payloads", body, wire.PayloadsAnswer))
+        return list(answer.payloads)
 
     def acknowledge(self, worker: int, claim: str, offers: Sequence[AttemptRef]) -> list[Verdict]:
         body = wire.AcknowledgeBody(**self._self, claim=claim, offers=tuple(offers))
@@ -295,8 +332,12 @@ class RemoteWorkerPort:
         return list(answer.verdicts)
 
     def settle(self, worker: int, reports: Sequence[Report]) -> list[Settled]:
-        """In requests of a bounded size, one after the other; the first that fails ends it."""
-        return [answer for some in _portions(reports, _size_of_report) for answer in self._settle(some)]
+        """In requests of a bounded size, one after the other; the first that fails ends it. What is large is BUSY
+        until it was sent, so that nothing else waits for it."""
+        large = [report for report in reports if _size_of_report(report) > _LARGE_REPORT]
+        others = [report for report in reports if _size_of_report(report) <= _LARGE_REPORT] if large else reports
+        answers = [answer for some in _portions(others, _size_of_report) for answer in self._settle(some)]
+        return answers + [self._large_reports.settled(report) for report in large]
 
     def _settle(self, reports: Sequence[Report]) -> Sequence[Settled]:
         body = wire.SettleBody(**self._self, reports=tuple(map(wire.ReportWire.of, reports)))
@@ -424,6 +465,35 @@ class RemoteWorkerPort:
         except Exception:
             return False
         return False
+
+
+class _LargeReports:
+    """Each is sent on a thread of its own, one after the other. What became of it hears who asks again."""
+
+    def __init__(self, settle: Callable[[Sequence[Report]], Sequence[Settled]]) -> None:
+        self._settle = settle
+        self._lock = threading.Lock()
+        self._sent: AttemptRef | None = None
+        self._answers: dict[AttemptRef, Settled | Exception] = {}
+
+    def settled(self, report: Report) -> Settled:
+        with self._lock:
+            answer = self._answers.pop(report.ref, None)
+            if answer is None and self._sent is None:
+                self._sent = report.ref
+                threading.Thread(target=self._send, args=(report,), name="unstuck-large", daemon=True).start()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer or Settled(report.ref, Verdict.BUSY)
+
+    def _send(self, report: Report) -> None:
+        answer: Settled | Exception
+        try:
+            (answer,) = self._settle([report])
+        except Exception as error:
+            answer = error
+        with self._lock:
+            self._answers[report.ref], self._sent = answer, None
 
 
 def _away(error: UnstuckError) -> StoreUnavailable:

@@ -90,6 +90,7 @@ class Api:
         self._remote = RemoteWorkers(work, control, self._live, clock)
         self._endpoints = Endpoints(all_endpoints(self._together, Live(hub, self._live), door, self._remote))
         self._page = WebPage()
+        self._large = bodies.LargeBodies()
         self._is_leaving = False
 
     def when_parked(self, call: Callable[[float], None]) -> None:
@@ -128,6 +129,8 @@ class Api:
             return
         except Exception as error:
             answer = _refusal(error, exchange)
+        finally:
+            self._large.leave(exchange)
         if answer is None:
             return
         if exchange.has_body and not exchange.is_read:
@@ -167,6 +170,7 @@ class Api:
         declared, admitted = exchange.headers.get("content-length"), None
         if endpoint.most_bytes > bodies.MOST_BYTES and bodies.may_be_large(declared):
             admitted = await self._lane.run(partial(self._door.admit, exchange))  # nobody else may send so much
+            self._large.enter(exchange, admitted.counted_as)
         try:
             exchange.body = await bodies.read(_chunks(receive), declared, endpoint.most_bytes)
         except HttpProblem as problem:

@@ -12,8 +12,12 @@ from unstuck.server.problems import HttpProblem
 
 #: Bytes of a body: the largest payload, and room for what is said about it.
 MOST_BYTES = 2 << 20
-#: Seconds until a body is there.
+#: Seconds until a body is there; and how slowly one may come that is larger, of those who may send it.
 LONGEST = 20.0
+SLOWEST = 64 << 10
+#: Larger ones on one server at once, and of one key: each may take megabytes of its memory, for minutes.
+MOST_LARGE = 4
+MOST_LARGE_OF_KEY = 2
 MOST_KEYS = 50_000
 
 
@@ -23,15 +27,16 @@ async def read(chunks: AsyncIterator[bytes], declared: str | None, most: int = M
         raise HttpProblem("BadRequest", "Content-Length is not a number", Connection="close")
     if declared is not None and int(declared) > most:
         raise _too_large(most)
+    longest = LONGEST + max(0, (most if declared is None else int(declared)) - MOST_BYTES) / SLOWEST
     found = bytearray()
     try:
-        async with asyncio.timeout(LONGEST):
+        async with asyncio.timeout(longest):
             async for chunk in chunks:
                 found += chunk
                 if len(found) > most:
                     raise _too_large(most)
     except TimeoutError:
-        raise HttpProblem("TooSlow", f"the body was not there after {LONGEST:g} s", Connection="close") from None
+        raise HttpProblem("TooSlow", f"the body was not there after {longest:g} s", Connection="close") from None
     return bytes(found)
 
 
@@ -39,6 +44,22 @@ def may_be_large(declared: str | None) -> bool:
     """Whether more may come than everybody may send."""
     is_number = declared is not None and declared.isascii() and declared.isdigit() and len(declared) <= 18
     return not is_number or int(declared or 0) > MOST_BYTES
+
+
+class LargeBodies:
+    """Whoever may send one has a place until the answer is there. Of one event loop."""
+
+    def __init__(self) -> None:
+        self._key_of: dict[object, str | None] = {}
+
+    def enter(self, exchange: object, key: str | None) -> None:
+        of_key = sum(other == key for other in self._key_of.values())
+        if len(self._key_of) >= MOST_LARGE or of_key >= MOST_LARGE_OF_KEY:
+            raise HttpProblem("Overloaded", "as many large bodies come as may at once", Connection="close")
+        self._key_of[exchange] = key
+
+    def leave(self, exchange: object) -> None:
+        self._key_of.pop(exchange, None)
 
 
 def parse(body: bytes) -> Any:

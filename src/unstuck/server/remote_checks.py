@@ -235,14 +235,6 @@ def _check_child(caller: Caller, worker: int, facts: dict[str, Any]) -> None:
     facts["child"] = replace(child, job=door.made(child.job, "parent"))
 
 
-def _check_gather(caller: Caller, worker: int, facts: dict[str, Any]) -> None:
-    """The only question that no fence guards: it reads."""
-    check_refs(caller, worker, [facts["ref"]])
-    _check_question(GatherMessage(list(facts["children"]), facts["release_target"]))
-    if not caller.store.is_held(worker, facts["ref"]):
-        raise NotPermitted(f"the attempt of job number {facts['ref'].job} is none of worker {worker}")
-
-
 def _asking(question: Callable[[dict[str, Any]], Question]) -> Check:
     """Of a verb about one attempt, as the executor's question that it carries."""
 
@@ -265,7 +257,7 @@ CHECKS: dict[str, Check] = {
     "keep_output": _check_outputs,
     "record_steps": _check_steps,
     "spawn": _check_child,
-    "gather": _check_gather,
+    "gather": _asking(lambda said: GatherMessage(list(said["children"]), said["release_target"])),
     "journal": _asking(lambda said: LoadJournal(said["after"])),
     "spend": _asking(lambda said: Spend(dict(said["amounts"]))),
     "keep_part": _asking(lambda said: KeepPart(said["name"], said["value"])),

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from socket import gethostname
@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 from unstuck.clock import Clock
 from unstuck.model.errors import InvalidInput, NotPermitted
+from unstuck.model.job import ClaimedJob
 from unstuck.model.keys import Within
 from unstuck.model.offers import key_of, offered
 from unstuck.model.payload import check_name
@@ -41,6 +42,7 @@ from unstuck.server.remote_checks import (
     check_lease,
     check_numbers,
     check_reads_platform,
+    check_refs,
     check_reports,
     check_role,
     check_schedule,
@@ -85,6 +87,7 @@ class RemoteWorkers:
             "workflows": self._workflows,
             "declare": self._declare,
             "acknowledge": self._acknowledge,
+            "payloads": self._payloads,
             "settle": self._settle,
             **{name: partial(self._verb, verb) for name, verb in wire.verbs().items()},
         }
@@ -209,6 +212,19 @@ class RemoteWorkers:
         verdicts = caller.store.acknowledge(said.worker, said.claim, said.offers)
         return _answer(wire.AcknowledgeAnswer(tuple(verdicts)))
 
+    def _payloads(self, caller: Caller, exchange: Exchange) -> HttpAnswer:
+        said = self.body(wire.PayloadsBody, caller, exchange)
+        check_count(said.refs)
+        check_refs(caller, said.worker, said.refs)
+        found: list[str | None] = []
+        room = wire.MOST_PAYLOADS
+        for ref in said.refs:
+            found.append(caller.store.payload_of(ref))
+            room -= len(found[-1] or "")
+            if room <= 0:
+                break
+        return _answer(wire.PayloadsAnswer(tuple(found)))
+
     def _settle(self, caller: Caller, exchange: Exchange) -> HttpAnswer:
         said = self.body(wire.SettleBody, caller, exchange)
         reports = [each.report() for each in said.reports]
@@ -267,6 +283,7 @@ class TakeStay:
             workflows=caller.workflows,
             again=said.again,
         )
+        self._fetches = said.fetches
 
     async def serve(self, guest: Guest) -> HttpAnswer:
         loop, desk, taker = asyncio.get_running_loop(), self._remote.desk, self._taker
@@ -282,7 +299,7 @@ class TakeStay:
             left = until - loop.time()
             if found.jobs or guest.reason is not None or left <= 0:
                 guest.check()
-                return _answer(wire.TakeAnswer(found.jobs))
+                return _answer(wire.TakeAnswer(_light(found.jobs) if self._fetches else found.jobs))
             await guest.wait(left if found.again_in is None else min(left, found.again_in))
 
 
@@ -307,6 +324,16 @@ class ControlStay:
         if listener.news is None:
             raise HttpProblem("Overloaded", "nobody could look up in that time what is asked of it")
         return _answer(wire.ControlAnswer(listener.name, listener.news))
+
+
+def _light(jobs: Sequence[ClaimedJob]) -> tuple[ClaimedJob, ...]:
+    """Without the payloads that do not fit: the worker asks for them once it has said that it heard of the offer."""
+    found, room = list[ClaimedJob](), wire.MOST_PAYLOADS
+    for job in jobs:
+        fits = len(job.payload) <= room
+        room -= len(job.payload) if fits else 0
+        found.append(job if fits else job._replace(payload=""))
+    return tuple(found)
 
 
 def _set(loop: asyncio.AbstractEventLoop, guest: Guest) -> None:

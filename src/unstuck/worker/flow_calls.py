@@ -257,7 +257,8 @@ class FlowCallRunner:
                 child = store.spawn(NewChild(ref, name, ordinal, self._sign(job), on_end))
                 return None if child is None else ChildAnswer(child)
             case GatherMessage(children=children, release_target=release_target):
-                return GatherAnswer(store.gather(ref, children, release_target))
+                ended = store.gather(ref, children, release_target)
+                return None if ended == Verdict.FENCED else GatherAnswer(ended)
             case question:
                 raise TypeError(f"no flow call: {type(question).__name__}")
 

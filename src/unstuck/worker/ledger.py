@@ -129,6 +129,8 @@ class Ledger:
         self._holdings: dict[AttemptRef, HeldAttempt] = {}
         self._fresh: deque[HeldAttempt] = deque()
         self._pending: set[str] = set()
+        #: How many jobs of a claim under way are known to be ours and come later.
+        self._missing: dict[str, int] = {}
         self._settling: dict[AttemptRef, HeldAttempt] = {}
         self._room = FreeRoom(0)
         #: Set whenever there is room again: what the claimer waits for.
@@ -140,15 +142,20 @@ class Ledger:
         with self._gate, self._lock:
             self._pending.add(claim)
 
-    def admit(self, claim: str, jobs: Sequence[ClaimedJob], now: float) -> None:
-        """The claim's answer is here: held from now on, and under way no more."""
+    def admit(self, claim: str, jobs: Sequence[ClaimedJob], now: float, *, missing: int = 0) -> None:
+        """The claim's answer is here: held from now on, and under way no more; but for so many that are its own and
+        have not come yet. Those keep their room."""
         with self._lock:
+            more = len(jobs) + missing - self._missing.pop(claim, 0)
             for job in jobs:
                 if job.ref not in self._holdings:
                     self._holdings[job.ref] = holding = HeldAttempt(job, now)
                     self._fresh.append(holding)
-            self._pending.discard(claim)
-            self._room = self._room.less(len(jobs))
+            if missing:
+                self._missing[claim] = missing
+            else:
+                self._pending.discard(claim)
+            self._room = self._room.less(max(0, more))
 
     def settle_unseen(self, jobs: Iterable[ClaimedJob], now: float) -> None:
         """They end without ever being held: before `admit`, so that no beat takes them for forgotten."""
@@ -159,6 +166,7 @@ class Ledger:
     def give_up(self, claim: str) -> None:
         """The claim's answer never came: what it may have opened goes back with the next beat."""
         with self._lock:
+            self._missing.pop(claim, None)
             self._pending.discard(claim)
 
     @contextmanager
@@ -195,7 +203,7 @@ class Ledger:
     def publish(self, room: FreeRoom) -> None:
         """How much is free, as the main thread counts it; what was admitted meanwhile it has not counted yet."""
         with self._lock:
-            before, self._room = self._room, room.less(len(self._fresh))
+            before, self._room = self._room, room.less(len(self._fresh) + sum(self._missing.values()))
             if self._room.total > before.total:
                 self.has_room.set()
 

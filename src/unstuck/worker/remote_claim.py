@@ -2,7 +2,8 @@
 
 Which routes there are and who is next, the server knows. A question waits there for as long as a poll; it is asked on
 a thread of its own, so that a worker that is told to leave does not wait for it. What comes is an offer: it is
-acknowledged before anything of it is held here, and no handler begins before that was answered. A question whose
+acknowledged before anything of it is held here, and no handler begins before that was answered. A payload that is too
+large for an offer is asked for behind that, on a thread of its own; no other job waits for it. A question whose
 answer was lost is asked once more under the same claim id, which tells what it opened; what is given up goes back by
 itself, uncharged (`model/offers.py`).
 """
@@ -13,15 +14,17 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from unstuck.chance import Chance
 from unstuck.clock import Clock
 from unstuck.model.errors import OutcomeUnknown, StoreBusy, StoreError
 from unstuck.model.job import ClaimedJob
 from unstuck.model.offers import claim_id
+from unstuck.model.settlement import NotStarted
 from unstuck.model.times import Times
 from unstuck.model.trouble import Trouble
-from unstuck.store.port import Grant, OffersPort, Verdict, Wanted
+from unstuck.store.port import Grant, OffersPort, Report, Verdict, Wanted
 from unstuck.telemetry import emit
 from unstuck.worker.parts import ClaimerNeeds
 from unstuck.worker.served import Served, signed_only
@@ -165,7 +168,7 @@ class RemoteClaimer:
         if not ours or room.slots + ahead + solo <= 0 or (not room.slots and self._was_in_vain):
             self._was_in_vain = False
             return None
-        patience = POLL_WHILE_BUSY if self._ledger.held else self._poll
+        patience = self._poll if self._ledger.is_empty else POLL_WHILE_BUSY
         return Wanted(
             slots=room.slots,
             ahead=ahead,
@@ -188,7 +191,12 @@ class RemoteClaimer:
         if question.error is not None:
             self._ledger.give_up(question.claim)
             raise question.error
-        self._ledger.admit(question.claim, question.jobs, self._clock.boot())
+        whole = [job for job in question.jobs if job.payload]
+        large = [job for job in question.jobs if not job.payload]
+        self._ledger.admit(question.claim, whole, self._clock.boot(), missing=len(large))
+        if large:
+            name = "unstuck-payloads"
+            threading.Thread(target=self._fetch, args=(question.claim, large), name=name, daemon=True).start()
         self._was_in_vain = not question.jobs
         if jobs := question.jobs:
             first, name = jobs[0], self._needs.name
@@ -225,6 +233,26 @@ class RemoteClaimer:
         ours = [job for job, verdict in zip(offered, verdicts, strict=True) if verdict is Verdict.DONE]
         return [job._replace(ref=job.ref._replace(claim=claim)) for job in ours]
 
+    # --- on the thread of its large payloads ----------------------------------------------------------------------
+    def _fetch(self, claim: str, jobs: list[ClaimedJob]) -> None:
+        """Each is held as soon as it is whole. What has not come when this worker leaves goes back, and what is no
+        longer its own is forgotten."""
+        while jobs and self._is_open:
+            refs = [job.ref for job in jobs]
+            payloads = self._side_tasks.do("payloads", partial(self._port.payloads, self._needs.worker, refs))
+            if not payloads:
+                self._clock.wait(threading.Event(), self._times.poll)
+                continue
+            came = [job._replace(payload=text) for job, text in zip(jobs, payloads, strict=False) if text is not None]
+            jobs = jobs[len(payloads) :]
+            self._ledger.admit(claim, came, self._clock.boot(), missing=len(jobs))
+            self._needs.landed()
+        if jobs:
+            self._ledger.settle_unseen(jobs, self._clock.boot())
+            self._needs.report([Report(job.ref, NotStarted()) for job in jobs])
+            self._ledger.admit(claim, [], self._clock.boot())
+
+    # --- on the question's own thread, again ----------------------------------------------------------------------
     def _acknowledged(self, claim: str, acknowledge: Callable[[], list[Verdict]]) -> list[Verdict]:
         """Tried until it is answered: whether the offer is ours or went back is then known at once, and not by a beat
         later on. One who leaves tries for as long as the offer stands, everybody no longer than a lease."""

@@ -209,9 +209,26 @@ class Settler:
                 aside.due_at = self._output.next_try(ref) or aside.due_at
             else:
                 some[ref] = aside.report
-        if not some:
+        large = [report for report in some.values() if _is_large(report.outcome)]
+        for report in large:
+            del some[report.ref]
+        if some:
+            self._take_answers(some, self._without_output(some, self._ask(some.values())))
+        for report in large:
+            self._settle_large(report)
+
+    def _settle_large(self, report: Report) -> None:
+        """By itself: that it fails says nothing about others, so nothing rests because of it."""
+        try:
+            answers = self._ask([report])
+        except Exception as error:
+            self._doubt(report, error)
+            if (aside := self._aside.get(report.ref)) is not None:
+                emit("report_repeated", job=self._id_of(report.ref), token=report.ref.token, error=str(error))
+                aside.due_at = self._clock.boot() + pause_after(aside.tries)
+                aside.tries += 1
             return
-        self._take_answers(some, self._without_output(some, self._ask(some.values())))
+        self._take_answers({report.ref: report}, self._without_output({report.ref: report}, answers))
 
     def _ask(self, reports: Iterable[Report]) -> list[Settled]:
         reports = list(reports)
@@ -349,7 +366,8 @@ class Settler:
         except StoreError:
             return
         with self._lock:
-            self._reports.remove(report)
+            if self._aside.pop(report.ref, None) is None:
+                self._reports.remove(report)
         if not isinstance(error, STORE_AWAY):
             self._take_answers({report.ref: report}, [Settled(report.ref, Verdict.BUSY, problem=repr(error))])
             return

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from unstuck.model.job import JobRecord
 from unstuck.model.lifecycle import JobState
@@ -209,6 +209,11 @@ class WorkerFacts:
     @property
     def serves(self) -> bool:
         return self.is_live and self.state == "active" and self.is_loaded and self.knows_workflow
+
+
+def slots_of(said: Any) -> int | None:
+    """As a worker says it, which may be anything."""
+    return said if isinstance(said, int) and not isinstance(said, bool) and 0 <= said < 1 << 31 else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from unstuck.store.flow import children
 from unstuck.store.flow.usage import payer_below
 from unstuck.store.life import submit
 from unstuck.store.order.name_ids import NameIds, Numbers
-from unstuck.store.port import NewChild
+from unstuck.store.port import NewChild, Verdict
 
 
 def check(child: NewChild) -> None:
@@ -90,7 +90,9 @@ def _known_already(t: Transaction, child: NewChild, uid: str) -> Child:
 
 
 def gather(t: Transaction, ref: AttemptRef, wanted: Sequence[str], release_target: bool) -> str | None:
-    """Only looks: a handler that gets None parks, and the settle of that park has the fence."""
+    """Only looks. A handler that gets None parks, and the settle of that park has the fence of its own."""
+    if t.one("attempt_run", job=ref.job, token=ref.token, claim=ref.claim) is None:
+        return Verdict.FENCED
     if len(wanted) > MOST_CHILDREN:
         raise InvalidInput(f"{len(wanted)} children at once; a job has {MOST_CHILDREN:,} at most")
     if twice := [uid for place, uid in enumerate(wanted) if uid in wanted[:place]]:

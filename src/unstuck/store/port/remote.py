@@ -74,12 +74,12 @@ class RemotePort(Protocol):
         since the line before."""
         ...
 
-    def is_held(self, worker: int, ref: AttemptRef) -> bool:
-        """Whether this is an open attempt of this worker."""
-        ...
-
     def acknowledge(self, worker: int, claim: str, offers: Sequence[AttemptRef]) -> list[Verdict]:
         """They heard of these: from now on `claim` is their fence. FENCED: it was returned before. Safe to repeat."""
+        ...
+
+    def payload_of(self, ref: AttemptRef) -> str | None:
+        """None: fenced."""
         ...
 
     def return_offers(self, overdue: float, batch: int = 500, *, worker: int | None = None) -> int:
@@ -115,7 +115,12 @@ class OffersPort(Protocol):
 
     def take(self, worker: int, claim: str, wanted: Wanted, *, again: bool = False) -> list[ClaimedJob]:
         """Jobs that the server chose and offers under this claim id; none: there was nothing while it waited.
-        `again`: an answer to the same claim id may have been lost."""
+        `again`: an answer to the same claim id may have been lost. Those without a payload are too much for an answer
+        that must be acknowledged in seconds: `payloads` has it."""
         ...
 
     def acknowledge(self, worker: int, claim: str, offers: Sequence[AttemptRef]) -> list[Verdict]: ...
+
+    def payloads(self, worker: int, refs: Sequence[AttemptRef]) -> list[str | None]:
+        """Of the first of these, as many as fit into one answer, at least one; None: fenced."""
+        ...

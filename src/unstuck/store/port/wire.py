@@ -22,15 +22,19 @@ from unstuck.store.port.remote import ControlNews, Grant, Wanted
 from unstuck.store.port.worker import NewWorker, Report, Settled, Verdict, WorkerPort
 
 #: What both ends say of themselves. One apart is understood, more is refused. 2: a registration is answered with the
-#: grant, workflows come with their app, schedules are declared.
-PROTOCOL: Final = 2
+#: grant, workflows come with their app, schedules are declared. 3: large payloads come when they are asked for.
+PROTOCOL: Final = 3
 DECLARES: Final = 2
+FETCHES: Final = 3
 #: Under the API's own prefix.
 PATH: Final = "/worker"
 #: Behind it: whether a key may see what workers tell of themselves.
 READER: Final = "reader"
 #: Bytes of one body: the largest result, escaped, and what is said about it.
 MOST_BYTES: Final = 24 << 20
+#: Characters of payloads in one answer, or those of a single job: on a link with 200 kB/s it is there in time to be
+#: acknowledged.
+MOST_PAYLOADS: Final = 512 << 10
 #: Reports, steps or outputs in one body.
 MOST_AT_ONCE: Final = 1000
 #: Seconds for which a poll may wait.
@@ -87,10 +91,13 @@ class DeclareAnswer(msgspec.Struct):
     refused: tuple[str, ...]
 
 
-class TakeBody(RemoteBody):
+class TakeBody(RemoteBody, omit_defaults=True):
+    """`fetches`: it asks for the payloads that its answer leaves out."""
+
     claim: str
     wanted: Wanted
     again: bool = False
+    fetches: bool = False
 
 
 class TakeAnswer(msgspec.Struct):
@@ -100,6 +107,16 @@ class TakeAnswer(msgspec.Struct):
 class AcknowledgeBody(RemoteBody):
     claim: str
     offers: tuple[AttemptRef, ...]
+
+
+class PayloadsBody(RemoteBody):
+    refs: tuple[AttemptRef, ...]
+
+
+class PayloadsAnswer(msgspec.Struct):
+    """Of the first of those that were asked for; None: it is no longer held."""
+
+    payloads: tuple[str | None, ...]
 
 
 class AcknowledgeAnswer(msgspec.Struct):

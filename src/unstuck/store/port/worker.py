@@ -417,7 +417,8 @@ class WorkerPort(Protocol):
 
     def gather(self, ref: AttemptRef, children: Sequence[str], release_target: bool = False) -> str | None:
         """How these children ended, in this order (JSON, as a wait for them is answered); None: not all have yet, so
-        park. TargetDeadlock when they cannot while it waits, InvalidInput for what is not its child."""
+        park; Verdict.FENCED, which is no JSON. TargetDeadlock when they cannot while it waits, InvalidInput for what
+        is not its child."""
         ...
 
     def lift_body_mark(self, worker: int, job: int) -> bool:

@@ -27,6 +27,7 @@ from unstuck.model.why.facts import (
     failing_roles,
     grace_left,
     settle_of,
+    slots_of,
 )
 from unstuck.store.database import Row, Transaction
 from unstuck.store.guard import dead_letters
@@ -106,7 +107,7 @@ def _said(by_worker: Any) -> Any:
     """As a worker says it, which may be anything."""
     try:
         return json.loads(by_worker) if isinstance(by_worker, str) else by_worker
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 
@@ -196,7 +197,7 @@ def _worker(worker: dict[str, Any]) -> WorkerFacts:
         is_loaded=bool(worker["is_loaded"]),
         knows_workflow=bool(worker["knows_workflow"]),
         running=worker["running"],
-        slots=worker["slots"],
+        slots=slots_of(_said(worker["slots"])),
         problem=worker["problem"],
         roles=failing_roles(_said(worker["roles"])),
     )

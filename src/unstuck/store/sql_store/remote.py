@@ -26,14 +26,14 @@ class SqlRemote(SqlVerbs):
             lambda t: audit.note(t, by, "workers.refuse", by, tenant, told), patience=isolation.IMPATIENCE
         )
 
-    def is_held(self, worker: int, ref: AttemptRef) -> bool:
-        facts = {"worker": worker, "job": ref.job, "token": ref.token, "claim": ref.claim}
-        return self._database.read(lambda t: t.one("attempt_of_worker", **facts)) is not None
-
     def acknowledge(self, worker: int, claim: str, offers: Sequence[AttemptRef]) -> list[Verdict]:
         return self._database.write(
             lambda t: offering.acknowledge(t, worker, claim, offers), patience=isolation.IMPATIENCE
         )
+
+    def payload_of(self, ref: AttemptRef) -> str | None:
+        row = self._database.read(lambda t: t.one("payload_of", job=ref.job, token=ref.token, claim=ref.claim))
+        return None if row is None else str(row["payload"])
 
     def return_offers(self, overdue: float, batch: int = 500, *, worker: int | None = None) -> int:
         found = self._database.read(lambda t: offering.overdue(t, overdue, batch, worker))

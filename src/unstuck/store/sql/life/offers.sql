@@ -3,8 +3,11 @@
 -- name: worker_incarnation
 SELECT incarnation FROM unstuck_workers WHERE id = :worker
 
--- name: attempt_of_worker
-SELECT 1 AS yes FROM unstuck_running WHERE job = :job AND token = :token AND claim = :claim AND worker = :worker
+-- name: payload_of
+SELECT j.payload
+  FROM unstuck_running r
+  JOIN unstuck_jobs j ON j.id = r.job
+ WHERE r.job = :job AND r.token = :token AND r.claim = :claim
 
 -- name: acknowledge_offers
 UPDATE unstuck_running

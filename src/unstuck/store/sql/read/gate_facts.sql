@@ -96,7 +96,7 @@ SELECT me.*, clock.now AS at,
                        w.serves <> '{}' AS is_loaded,
                        {holds w.serves workflows me.workflow} AS knows_workflow,
                        COALESCE({json w.info} ->> 'code_version', w.code_version) AS code_version,
-                       CAST({json w.info} ->> 'slots' AS BIGINT) AS slots,
+                       {json w.info} -> 'slots' AS slots,
                        {json w.info} ->> 'import_error' AS problem, {json w.info} -> 'roles' AS roles,
                        (SELECT COUNT(*) FROM unstuck_running r WHERE r.worker = w.id) AS running
                   FROM unstuck_workers w
