@@ -234,6 +234,5 @@ def test_a_webhook_whose_own_row_cannot_be_written_keeps_no_other_back(store: Sq
         assert [each.link for each in told] == ["/webhooks/bad"]
         mended(store_url, "unstuck_webhooks")
         copied(store)
-    with running(a_sender(store)), receiving(port=int(receiver.url.split(":")[2].split("/")[0])):
         eventually(lambda: states(store, "bad") == [DELIVERED, DELIVERED], timeout=20)
     assert {message.event["data"]["job"] for message in receiver.taken} == {first, second}

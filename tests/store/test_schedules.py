@@ -39,6 +39,7 @@ from unstuck.model.lifecycle import JobState
 from unstuck.model.policy import Policy
 from unstuck.model.schedules import ScheduleState
 from unstuck.model.settlement import ErrorInfo, Returned, Stuck
+from unstuck.model.times import Times
 from unstuck.store.drivers.connect import open_database
 from unstuck.store.drivers.leaps import Witness
 from unstuck.store.port import JobFilter, Limit, NewFiring, Pause, ScheduleRecord
@@ -580,7 +581,7 @@ def test_a_job_that_cannot_be_asked_to_stop_keeps_no_other_from_it(
     assert record(store, good).state is JobState.CANCELLED
     assert [each.job for each in store.overlapped()] == [bad], "it is tried again"
     allow(store_url, "unstuck_done")
-    duty.tick(60.0, endless())
+    duty.tick(Times().sweep, endless())
     assert record(store, bad).state is JobState.CANCELLED
     assert store.overlapped() == []
 
@@ -694,6 +695,22 @@ def test_schedules_that_somebody_holds_keep_no_other_from_its_turn(
         assert outcomes(store, "other") == ["fired"]
     duty.tick(0.0, endless())
     assert outcomes(store, "held0") == outcomes(store, "held3") == ["fired"]
+
+
+def test_one_that_could_not_be_fired_keeps_no_other_from_its_turn_and_fires_with_the_next_sweep(
+    store: SqlStore, store_url: str, clock: StoreClock
+) -> None:
+    bad = made(store, "bad")
+    made(store, "other")
+    duty = the_duty(store)
+    come(store, clock, "other")
+    refuse(store_url, "unstuck_firings", f"NEW.schedule = {bad.number}")
+    duty.tick(0.0, endless())
+    assert (outcomes(store, "bad"), outcomes(store, "other")) == ([], ["fired"])
+    assert [each.link for each in store.notifications()] == ["/schedules/bad"]
+    allow(store_url, "unstuck_firings")
+    duty.tick(Times().sweep, endless())
+    assert outcomes(store, "bad") == ["fired"]
 
 
 @pytest.mark.parametrize("body", ['{"workflow": "greet", "every": "x"}', "[oops", "[]", "7", '{"cron": "0 3 * * *"}'])

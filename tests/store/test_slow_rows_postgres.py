@@ -1,4 +1,5 @@
-"""An entry of the inbox that is too slow to be done is found soon: until then `why` knows of nothing."""
+"""An entry of the inbox that is too slow to be done is found soon: until then `why` knows of nothing. So is a webhook
+of which nothing can be written in time."""
 
 from __future__ import annotations
 
@@ -7,9 +8,14 @@ from contextlib import suppress
 
 import pytest
 
+from tests.support.budgets import endless
 from tests.support.builders import record, submitted
 from tests.support.troubles import slow
+from tests.support.webhooks import deliveries, made, the_duty
+from unstuck.clock import MachineClock
+from unstuck.janitor.budget import Budget
 from unstuck.model.errors import StoreError
+from unstuck.model.times import Times
 from unstuck.store.drivers.connect import open_database
 from unstuck.store.sql_store import SqlStore
 
@@ -44,3 +50,17 @@ def test_a_slow_target_is_set_aside_by_the_first_looks_at_the_inbox(
         assert server.inbox_stand().entries == 0
     server.ingest_again()
     assert server.quarantined() == []
+
+
+def test_a_slow_webhook_keeps_no_other_from_its_events(server: SqlStore, server_url: str) -> None:
+    bad = made(server, "bad")
+    made(server, "well")
+    duty, times = the_duty(server), Times()
+    with slow(server_url, "unstuck_deliveries", f"NEW.webhook = {bad.number}", 2 * STORE_CALL):
+        jobs = [submitted(server).id for _ in range(5)]
+        for turn in range(3):
+            duty.tick(float(turn), Budget(MachineClock(), times.sweep / 5))
+        assert [each.job for each in deliveries(server, "well")] == jobs
+    duty.tick(times.sweep, endless())
+    duty.tick(times.sweep, endless())
+    assert [each.job for each in deliveries(server, "bad")] == jobs

@@ -10,9 +10,11 @@ import psycopg
 import pytest
 
 from tests.conftest import StoreClock
+from tests.support.budgets import endless
 from tests.support.builders import a_worker, claimed, settle, submitted
 from tests.support.tables import ask
-from tests.support.troubles import holding
+from tests.support.troubles import allow as mended
+from tests.support.troubles import holding, refuse
 from tests.support.webhooks import (
     BROKEN,
     allow,
@@ -26,8 +28,10 @@ from tests.support.webhooks import (
     setting,
     settled,
     states,
+    the_duty,
 )
 from unstuck.assembly.janitor import event_bodies
+from unstuck.janitor.webhooks import WebhooksDuty
 from unstuck.model.errors import (
     Conflict,
     NotActive,
@@ -36,6 +40,7 @@ from unstuck.model.errors import (
     UnknownWebhook,
     WebhookExists,
 )
+from unstuck.model.times import Times
 from unstuck.model.webhooks import DeliveryState, TryOutcome, WebhookFilter, WebhookState
 from unstuck.store.port import FeedFilter
 from unstuck.store.sql_store import SqlStore
@@ -420,10 +425,6 @@ def test_a_damaged_filter_sends_nothing_and_keeps_nobody_from_theirs(store: SqlS
 
 
 def test_an_event_that_cannot_be_copied_is_passed_by_alone(store: SqlStore) -> None:
-    from tests.support.budgets import endless
-    from unstuck.janitor.webhooks import WebhooksDuty
-    from unstuck.model.times import Times
-
     made(store)
     jobs = [submitted(store).id for _ in range(10)]
 
@@ -442,6 +443,32 @@ def test_an_event_that_cannot_be_copied_is_passed_by_alone(store: SqlStore) -> N
         duty.tick(0.0, endless())
     assert [each.job for each in deliveries(store)][:9] == [job for job in jobs if job != jobs[4]]
     assert store.notifications(None)[0].title == "An event cannot be sent by webhooks"
+
+
+@pytest.mark.parametrize("table", ["unstuck_deliveries", "unstuck_webhooks"])
+def test_a_webhook_that_cannot_be_written_costs_no_other_an_event_and_misses_none(
+    store: SqlStore, store_url: str, table: str
+) -> None:
+    bad = made(store, "bad")
+    made(store, "well")
+    duty = the_duty(store)
+    when, on = (
+        (f"NEW.webhook = {bad.number}", "INSERT")
+        if table == "unstuck_deliveries"
+        else (f"NEW.id = {bad.number}", "UPDATE")
+    )
+    refuse(store_url, table, when, on)
+    jobs = [submitted(store).id for _ in range(10)]
+    for _ in range(10):
+        duty.tick(0.0, endless())
+
+    assert [each.job for each in deliveries(store, "well")] == jobs
+    assert deliveries(store, "bad") == []
+    assert [each.link for each in store.notifications()] == ["/webhooks/bad"]
+    mended(store_url, table)
+    duty.tick(Times().sweep, endless())
+    duty.tick(Times().sweep, endless())
+    assert [each.job for each in deliveries(store, "bad")] == jobs
 
 
 def test_a_row_that_somebody_holds_delays_nothing_but_itself(server_url: str, server: SqlStore) -> None:

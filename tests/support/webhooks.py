@@ -45,7 +45,11 @@ def setting(store: Store, name: str, value: Any) -> None:
 
 def copied(store: Store) -> int:
     """A turn of the janitor's duty: how many deliveries it made."""
-    return WebhooksDuty(store, Times(), lambda: event_bodies(store)).tick(0.0, endless())
+    return the_duty(store).tick(0.0, endless())
+
+
+def the_duty(store: Store) -> WebhooksDuty:
+    return WebhooksDuty(store, Times(), lambda: event_bodies(store))
 
 
 def seen(store: Store, name: str = "hook") -> WebhookRecord:

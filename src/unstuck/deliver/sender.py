@@ -34,8 +34,10 @@ SPARE: Final = 20.0
 #: Between two looks while something waits; where nothing does, the janitor wakes it (`janitor/webhooks.py`).
 LOOK_EVERY: Final = 1.0
 SLEEP: Final = 60.0
-#: Seconds that a webhook rests whose secret cannot be opened here, or whose tries cannot be written.
+#: Seconds that a webhook rests whose secret cannot be opened here, or whose tries cannot be written: what was sent is
+#: sent again. And one whose own row cannot be written: it was sent nothing.
 LEFT_ALONE: Final = 60.0
+NOT_LEASED: Final = 5.0
 _LONGEST_TROUBLE_REST: Final = 10.0
 #: So often a row that somebody holds is asked for.
 _MOST_BUSY: Final = 3
@@ -132,16 +134,16 @@ class Sender:
             except Exception as error:
                 if _is_away(error):
                     raise
-                self._spare(webhook.number)
+                self._spare(webhook.number, NOT_LEASED)
                 problem = " ".join(f"{type(error).__name__}: {error}".split())[:300]
                 emit("webhook_not_served", level=logging.WARNING, webhook=webhook.name, error=problem)
                 message = f"webhook {webhook.name} of tenant {webhook.tenant} is sent nothing for now: {problem}"
                 self._store.notify("Webhook cannot be served", message, f"/webhooks/{webhook.name}", "error")
         return leased
 
-    def _spare(self, webhook: int) -> None:
+    def _spare(self, webhook: int, lasting: float = LEFT_ALONE) -> None:
         with self._lock:
-            self._spared[webhook] = self._clock.boot() + LEFT_ALONE
+            self._spared[webhook] = self._clock.boot() + lasting
 
     def _begin(self, sending: DeliveryTurn, rules: WebhookRules, leased_at: float) -> None:
         thread = threading.Thread(

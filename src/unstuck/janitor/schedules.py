@@ -2,7 +2,7 @@
 
 The duty rests until the first tick is due, and no longer than a sweep: then it finds what others have made meanwhile.
 Every worker and every server does it, at the same second; the store lets one of them have each tick. A schedule that
-cannot be fired, whatever the reason, keeps no other from its turn, and is left alone for a while.
+cannot be fired, whatever the reason, keeps no other from its turn, and is tried again with every sweep.
 """
 
 from __future__ import annotations
@@ -35,8 +35,6 @@ from unstuck.telemetry import emit
 _SHORTEST_REST = 0.02
 #: Others fire what is due as well: a tick that does not move is theirs, or locked.
 _LONGEST_REST_OVERDUE = 1.0
-#: One that failed is left alone for so many seconds.
-_LEFT_ALONE = 30.0
 #: As for limits: a worker that begins does it at once; this is for the end of a version's last worker.
 _RECONCILE_EVERY = 60.0
 #: Of these no schedule is to blame.
@@ -56,7 +54,7 @@ class SchedulesDuty(SweepDuty):
         self._rest = times.sweep
         self._in_vain = 0
         self._reconcile_at = float("-inf")
-        #: By number: until when it is left alone.
+        #: By number: one that could not be fired, and when it is tried again.
         self._failed: dict[int, float] = {}
         #: By number: another has it, or somebody holds its row.
         self._unmoved: set[int] = set()
@@ -104,13 +102,13 @@ class SchedulesDuty(SweepDuty):
     # --- ticks --------------------------------------------------------------------------------------------------
     def _fire_due(self, now: float, budget: Budget) -> int:
         """Those that did not move the last time come last, and take nobody's place in the batch."""
-        self._failed = {number: until for number, until in self._failed.items() if until > now}
         rules = self._store.schedule_rules()
         moved = 0
         due = self._store.due_schedules(self._batch.size + len(self._failed) + len(self._unmoved))
         self._unmoved &= {schedule.number for schedule in due}
+        self._failed = {each.number: self._failed[each.number] for each in due if each.number in self._failed}
         for schedule in sorted(due, key=lambda schedule: schedule.number in self._unmoved):
-            if schedule.number not in self._failed:
+            if self._failed.get(schedule.number, now) <= now:
                 steps = self._fire_one(schedule, rules, now, budget)
                 moved += steps
                 if steps:
@@ -135,8 +133,9 @@ class SchedulesDuty(SweepDuty):
         except StoreError:
             raise
         except Exception as error:
-            self._failed[schedule.number] = now + _LEFT_ALONE
-            logging.getLogger("unstuck").exception("schedule %s could not be fired", schedule.name)
+            if schedule.number not in self._failed:
+                logging.getLogger("unstuck").exception("schedule %s could not be fired", schedule.name)
+            self._failed[schedule.number] = now + self._times.sweep
             self._tell(schedule, error)
         return moved
 
@@ -212,7 +211,7 @@ class SchedulesDuty(SweepDuty):
         except _AWAY:
             raise
         except Exception as error:
-            self._unasked[job] = now + _LEFT_ALONE
+            self._unasked[job] = now + self._times.sweep
             emit("overlap_not_cancelled", level=logging.WARNING, job=job, schedule=overlapped.name, error=repr(error))
             return False
         return True

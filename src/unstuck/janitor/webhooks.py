@@ -1,10 +1,9 @@
 """What webhooks want of the feed -> deliveries, once for each webhook and event.
 
 While there are webhooks it looks every second, and where there are none once in a sweep: one read of an index.
-Reading the feed gives events their places, as any reader does. An event that cannot be copied, whatever the reason,
-is passed by alone, and a notification says so; a webhook whose own row cannot be written is left alone for a minute.
-What sends the deliveries sleeps until it is told here that there are
-some.
+Reading the feed gives events their places, as any reader does. A webhook whose rows cannot be written, its own or
+those of its deliveries, is left where it is, so that it misses nothing: it is tried again alone, once in a sweep, and
+a notification says so. What sends the deliveries sleeps until it is told here that there are some.
 """
 
 from __future__ import annotations
@@ -14,17 +13,15 @@ from collections.abc import Callable
 
 from unstuck.janitor.budget import Budget, nobody_asks
 from unstuck.janitor.sweep_duty import SweepDuty
-from unstuck.model.errors import StoreError
+from unstuck.model.errors import StoreBusy, StoreError, StoreLocked
 from unstuck.model.spelling import screen
 from unstuck.model.times import Times
-from unstuck.store.port import Copied, MakeBody, Store
+from unstuck.store.port import Copied, MakeBody, Store, WebhookName
 from unstuck.telemetry import emit
 
 _LOOK_EVERY = 1.0
 #: Another reader gives places at this moment: so often it is let finish.
 _MOST_PASSES = 20
-#: Seconds.
-_LEFT_ALONE = 60.0
 
 
 class WebhooksDuty(SweepDuty):
@@ -43,7 +40,7 @@ class WebhooksDuty(SweepDuty):
         self._bodies = bodies
         self._wake = wake
         self._rest = times.sweep
-        #: By number: until when nothing is copied for it.
+        #: By number: when something is copied for it again.
         self._spared: dict[int, float] = {}
 
     @property
@@ -56,7 +53,6 @@ class WebhooksDuty(SweepDuty):
             return 0
         self._rest = min(self._times.sweep, _LOOK_EVERY)
         self._sequence(budget)
-        self._spared = {number: until for number, until in self._spared.items() if until > now}
         made = self._copy(now, budget) if self._store.copying() else 0
         if self._store.next_webhook() is not None:
             self._wake()
@@ -68,7 +64,8 @@ class WebhooksDuty(SweepDuty):
                 return
 
     def _copy(self, now: float, budget: Budget) -> int:
-        body, made, asked = self._bodies(), 0, 0
+        body, asked = self._bodies(), 0
+        made = self._try_again(body, now)
 
         def copy(most: int) -> Copied:
             nonlocal asked
@@ -78,44 +75,56 @@ class WebhooksDuty(SweepDuty):
         while True:
             try:
                 copied = budget.call(self._batch, copy)
-            except StoreError:
-                raise
             except Exception as problem:
-                if asked > 1:
-                    return made  # fewer the next time
-                copied = self._pass_by(problem, body, now)
+                if _is_away(problem):
+                    raise
+                if asked > 1 and not isinstance(problem, StoreBusy):
+                    return made  # fewer the next time; what is slow or held is not looked for by halves
+                copied = self._each(body, now)
             made += copied.made
             if not copied.has_more or budget.is_over():
                 return made
 
-    def _pass_by(self, problem: Exception, body: MakeBody, now: float) -> Copied:
-        """The one event at this place; where not even that can be written, it is one of the webhooks there."""
-        said = _said(problem)
-        try:
-            self._store.pass_event(said, list(self._spared))
-        except StoreError:
-            raise
-        except Exception:
-            return self._leave_alone(body, now)
-        emit("event_not_copied", level=logging.ERROR, problem=said)
-        return Copied(1, 0, has_more=True)
-
-    def _leave_alone(self, body: MakeBody, now: float) -> Copied:
+    def _try_again(self, body: MakeBody, now: float) -> int:
+        """Those that could not be served, each alone: they keep no other back."""
+        due = [number for number, until in self._spared.items() if until <= now]
+        behind = {webhook.number: webhook for webhook in self._store.webhooks_behind()} if due else {}
         made = 0
-        for webhook in self._store.webhooks_behind(list(self._spared)):
-            try:
-                made += self._store.copy_events(body, 1, only=webhook.number).made
-            except StoreError:
-                raise
-            except Exception as problem:
-                self._spared[webhook.number] = now + _LEFT_ALONE
-                emit("webhook_not_copied", level=logging.ERROR, webhook=webhook.name, problem=_said(problem))
-                message = (
-                    f"nothing is copied out of the feed for webhook {webhook.name} of tenant {webhook.tenant} for "
-                    f"now: {_said(problem)}"
-                )
-                self._store.notify("Webhook cannot be served", message, screen("webhooks", webhook.name), "error")
+        for number in due:
+            del self._spared[number]
+            if number in behind:
+                made += self._alone(behind[number], body, now)
+        return made
+
+    def _each(self, body: MakeBody, now: float) -> Copied:
+        """The next event, for each webhook by itself."""
+        made = sum(self._alone(webhook, body, now) for webhook in self._store.webhooks_behind(list(self._spared)))
         return Copied(1, made, has_more=True)
+
+    def _alone(self, webhook: WebhookName, body: MakeBody, now: float) -> int:
+        try:
+            return self._store.copy_events(body, 1, only=webhook.number).made
+        except Exception as problem:
+            if _is_away(problem):
+                raise
+            self._spared[webhook.number] = now + self._times.sweep
+            self._tell(webhook, problem)
+            return 0
+
+    def _tell(self, webhook: WebhookName, problem: Exception) -> None:
+        emit("webhook_not_copied", level=logging.ERROR, webhook=webhook.name, problem=_said(problem))
+        message = (
+            f"nothing is copied out of the feed for webhook {webhook.name} of tenant {webhook.tenant}: "
+            f"{_said(problem)}; it is tried again with every sweep, and misses nothing"
+        )
+        self._store.notify("Webhook cannot be served", message, screen("webhooks", webhook.name), "error")
+
+
+def _is_away(problem: Exception) -> bool:
+    """Whether no webhook is to blame for it."""
+    return isinstance(problem, StoreError) and (
+        not isinstance(problem, StoreBusy) or isinstance(problem, StoreLocked)
+    )
 
 
 def _said(problem: Exception) -> str:

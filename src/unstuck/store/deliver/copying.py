@@ -16,10 +16,12 @@ events: it goes on with the oldest that is kept, and a notification says so.
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from unstuck.model.errors import StoreError
 from unstuck.model.guard import EVERY
 from unstuck.model.payload import clean_text
 from unstuck.model.webhooks import WebhookFilter, about_of, message_id
@@ -31,6 +33,7 @@ from unstuck.store.port import FeedEvent, FeedFilter
 from unstuck.store.port.webhooks import Copied, MakeBody, WebhookName
 from unstuck.store.read import feed
 from unstuck.store.rows import microseconds, packed
+from unstuck.telemetry import emit
 
 #: Places in the feed from which one call copies: the front, and so many others of those that are behind it.
 PLACES = 5
@@ -68,17 +71,6 @@ def names_behind(t: Transaction, spared: Sequence[int]) -> list[WebhookName]:
     )
 
 
-def pass_one(t: Transaction, problem: str, spared: Sequence[int] = ()) -> None:
-    """The first place that cannot be copied: it is the same for all that stand there."""
-    places, _ = _places(t, spared)
-    for place, group in list(places.items())[:1]:
-        events, through = feed.events_behind(t, place, 1)
-        t.run("move_webhooks", webhooks=[row["id"] for row in group], position=through)
-        about = "".join(f"{event.kind} of job {event.job}, " for _, event in events)
-        said = f"{about}at place {through} of the feed: {problem}; webhooks go on behind it"
-        audit.notify(t, NOT_COPIED, clean_text(said, MAX_MESSAGE), LINK, "warning", EVERY)
-
-
 def _places(t: Transaction, spared: Sequence[int] = (), only: int | None = None) -> tuple[dict[int, list[Row]], bool]:
     """The webhooks that are behind, by where they stand; those with too much to send yet stay there."""
     reach, most = feed.reach_of(t), webhooks.rules(t).most_waiting
@@ -111,7 +103,9 @@ def _add(t: Transaction, row: Row, events: Sequence[tuple[int, FeedEvent]], plac
     found = [each for each in events if admits(row["tenant"], wanted, each[1]) and microseconds(each[1].at) >= since]
     if not found:
         return 0
-    facts = [_columns(row, position, event, body) for position, event in found]
+    facts = [facts for position, event in found if (facts := _columns(t, row, position, event, body)) is not None]
+    if not facts:
+        return 0
     is_replay = place < row["reached"]
     if is_replay:
         known = {each["message"]: each for each in t.all("known_deliveries", messages=[f["message"] for f in facts])}
@@ -130,7 +124,20 @@ def admits(tenant: str, wanted: WebhookFilter, event: FeedEvent) -> bool:
     return read.admits(event) and wanted.queue in (None, event.queue)
 
 
-def _columns(row: Row, position: int, event: FeedEvent, body: MakeBody) -> Mapping[str, Any]:
+def _columns(t: Transaction, row: Row, position: int, event: FeedEvent, body: MakeBody) -> Mapping[str, Any] | None:
+    """None: it cannot be written down, whoever asks for it."""
+    try:
+        text = body(event)
+    except StoreError:
+        raise
+    except Exception as error:
+        problem = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        emit("event_not_copied", level=logging.ERROR, place=position, problem=problem)
+        said = (
+            f"{event.kind} of job {event.job}, at place {position} of the feed: {problem}; webhooks go on behind it"
+        )
+        audit.notify(t, NOT_COPIED, clean_text(said, MAX_MESSAGE), LINK, "warning", EVERY)
+        return None
     about = about_of(
         job=event.job,
         target=event.target,
@@ -148,5 +155,5 @@ def _columns(row: Row, position: int, event: FeedEvent, body: MakeBody) -> Mappi
         "kind": event.kind,
         "job": event.job,
         "happened_at": microseconds(event.at),
-        "body": body(event),
+        "body": text,
     }

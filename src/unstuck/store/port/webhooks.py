@@ -230,15 +230,12 @@ class WebhooksPort(Protocol):
         self, body: MakeBody, limit: int = 500, spared: Sequence[int] = (), only: int | None = None
     ) -> Copied:
         """Copy what webhooks want out of the next places of the feed, once for each webhook and event; but for the
-        spared ones, or for one alone."""
+        spared ones, or for one alone. An event of which no body can be made is passed by, and a notification says
+        so."""
         ...
 
     def webhooks_behind(self, spared: Sequence[int] = ()) -> list[WebhookName]:
         """Those for which something of the feed is to be copied, the furthest behind first."""
-        ...
-
-    def pass_event(self, problem: str, spared: Sequence[int] = ()) -> None:
-        """Let the next place of the feed go, which cannot be copied, and say so."""
         ...
 
     def next_webhook(self) -> float | None:

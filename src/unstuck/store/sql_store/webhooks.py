@@ -95,9 +95,6 @@ class SqlWebhooks(SqlVerbs):
     def webhooks_behind(self, spared: Sequence[int] = ()) -> list[WebhookName]:
         return self._database.read(lambda t: copying.names_behind(t, spared))
 
-    def pass_event(self, problem: str, spared: Sequence[int] = ()) -> None:
-        self._database.write(lambda t: copying.pass_one(t, problem, spared), patience=isolation.PATIENCE)
-
     def next_webhook(self) -> float | None:
         return self._database.read(sending.next_in)
 
