@@ -85,7 +85,7 @@ def test_an_alert_leads_to_its_target_whatever_it_is_called_and_whosever_it_is(
         expect(page.locator(".need", has_text="blocked for long")).to_have_count(0)
         page.reload()  # whose things are shown stands in the address
         expect(need).to_have_count(1)
-        page.get_by_label("Tenant").select_option("default")
+        page.get_by_role("combobox", name="Tenant").select_option("default")
         expect(need).to_have_count(0)
         page.go_back()
-        expect(page.get_by_label("Tenant")).to_have_value("acme")
+        expect(page.get_by_role("combobox", name="Tenant")).to_have_value("acme")

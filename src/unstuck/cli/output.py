@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -99,6 +98,7 @@ def indented(text: str, by: int) -> str:
 
 def folded(text: str, by: int) -> str:
     """The same of a sentence, at the width of the terminal; a command stays in one piece, to be pasted."""
+    import shutil
     import textwrap
 
     if not sys.stdout.isatty() or text.startswith("unstuck "):
