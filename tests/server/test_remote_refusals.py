@@ -17,19 +17,22 @@ import pytest
 from tests.server.conftest import Site
 from tests.server.test_remote_workers import FarWorker, enter_at
 from tests.support.builders import a_job, chance, record, submitted
+from tests.support.cut_link import CutLink
 from tests.support.eventually import eventually
 from tests.support.refusing_link import LinkAnswer, RefusingLink
-from unstuck.clock import Clock, FakeClock, boot
+from unstuck.clock import Clock, FakeClock, MachineClock, boot
 from unstuck.model import errors
 from unstuck.model.errors import InvalidInput, NotPermitted, SchemaMismatch
 from unstuck.model.job import AttemptRef
-from unstuck.model.lifecycle import JobState, RequestKind
+from unstuck.model.lifecycle import FINAL, JobState, RequestKind
 from unstuck.model.news import Publication
 from unstuck.model.offers import claim_id
 from unstuck.model.settlement import Returned
 from unstuck.server.problems import HttpProblem
 from unstuck.store.port import AttemptOutput, Beat, NewChild, NewStep, Report, Verdict, wire
 from unstuck.store.sql_store import SqlStore
+from unstuck.worker.ledger import Ledger
+from unstuck.worker.settle import Settler
 from unstuck.worker.write_retries import STORE_AWAY
 
 #: The server as such has no time; it heard nothing of what was asked.
@@ -237,6 +240,32 @@ def test_a_large_result_is_sent_by_itself_and_nothing_waits_for_it(site: Site, s
 
         eventually(sent)
     assert record(store, large.id).state is JobState.COMPLETED
+
+
+def test_a_large_result_lands_although_its_link_is_cut_again_and_again(site: Site, store: SqlStore) -> None:
+    """Three times is no reason to give it up: what an outage costs is time."""
+    job = submitted(store)
+    cuts = 0
+
+    def cut(piece: bytes) -> None:
+        nonlocal cuts
+        if cuts < 6 and len(piece) == 64 << 10:
+            cuts += 1
+            raise ConnectionAbortedError
+
+    with CutLink(int(site.url.rpartition(":")[2]), asking=cut) as link:
+        far = enter_at(replace(site, url=link.url), store, "host", queues=["default"])
+        (given,) = far.take()
+        settler = Settler(far.port, far.number, Ledger(), MachineClock(), settled=lambda _: None)
+        settler.report([Report(given.ref, Returned(f'"{"x" * (2 << 20)}"'), 5)])
+
+        def landed() -> None:
+            settler.tick()
+            assert record(store, job.id).state in FINAL
+
+        eventually(landed, timeout=60)
+        far.port.close()
+    assert (cuts, record(store, job.id).state) == (6, JobState.COMPLETED)
 
 
 def test_a_worker_that_only_hears_that_it_tried_too_often_knows_that_its_key_is_refused(

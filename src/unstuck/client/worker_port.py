@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
@@ -81,6 +82,8 @@ _NEVER_LATER = frozenset({"", "register", "renew", "reconcile", "control", "fenc
 #: Bytes of reports in one request, before they are escaped; one that is larger is sent by itself.
 _BODY = 1 << 20
 _LARGE_REPORT = 256 << 10
+#: So often may the link break under one of those before that is held against it.
+_MOST_CUTS = 20
 #: Bytes of a body of which a server takes a few at once only.
 _LARGE_BODY = 2 << 20
 
@@ -134,7 +137,9 @@ class RemoteWorkerPort:
         heard = self._transport.send(Sending(method, path, sent, self._patience + waiting))
         if isinstance(heard, NoAnswerHeard):
             text = f"no answer from {self._address} ({heard.reason})"
-            raise OutcomeUnknown(text) if heard.was_sent and name not in _READS else StoreUnavailable(text)
+            if heard.was_sent and name not in _READS:
+                raise OutcomeUnknown(text) from _Unanswered()
+            raise StoreUnavailable(text)
         if 200 <= heard.status < 300:
             try:
                 found: T = wire.decoded(answer, heard.body, f"what {self._address} answered")
@@ -467,14 +472,20 @@ class RemoteWorkerPort:
         return False
 
 
+class _Unanswered(Exception):
+    """The link broke, or nobody answered in time."""
+
+
 class _LargeReports:
-    """Each is sent on a thread of its own, one after the other. What became of it hears who asks again."""
+    """Each is sent on a thread of its own, one after the other. What became of it hears who asks again. That a link
+    breaks says nothing about a report, unless it does so again and again."""
 
     def __init__(self, settle: Callable[[Sequence[Report]], Sequence[Settled]]) -> None:
         self._settle = settle
         self._lock = threading.Lock()
         self._sent: AttemptRef | None = None
         self._answers: dict[AttemptRef, Settled | Exception] = {}
+        self._cuts: Counter[AttemptRef] = Counter()
 
     def settled(self, report: Report) -> Settled:
         with self._lock:
@@ -493,6 +504,12 @@ class _LargeReports:
         except Exception as error:
             answer = error
         with self._lock:
+            if isinstance(answer, Exception) and isinstance(answer.__cause__, _Unanswered):
+                self._cuts[report.ref] += 1
+                if self._cuts[report.ref] <= _MOST_CUTS:
+                    answer = StoreLocked(str(answer))
+            else:
+                del self._cuts[report.ref]
             self._answers[report.ref], self._sent = answer, None
 
 

@@ -233,6 +233,20 @@ class RemoteClaimer:
         ours = [job for job, verdict in zip(offered, verdicts, strict=True) if verdict is Verdict.DONE]
         return [job._replace(ref=job.ref._replace(claim=claim)) for job in ours]
 
+    def _acknowledged(self, claim: str, acknowledge: Callable[[], list[Verdict]]) -> list[Verdict]:
+        """Tried until it is answered: whether the offer is ours or went back is then known at once, and not by a beat
+        later on. One who leaves tries for as long as the offer stands, everybody no longer than a lease."""
+        began = self._clock.boot()
+        while True:
+            try:
+                return acknowledge()
+            except StoreError as error:
+                limit = self._times.lease if self._is_open else self._times.offer_ack
+                if self._clock.boot() >= began + limit:
+                    raise
+                emit("acknowledgement_repeated", claim=claim, error=str(error))
+            self._clock.wait(threading.Event(), 0.1)
+
     # --- on the thread of its large payloads ----------------------------------------------------------------------
     def _fetch(self, claim: str, jobs: list[ClaimedJob]) -> None:
         """Each is held as soon as it is whole. What has not come when this worker leaves goes back, and what is no
@@ -251,21 +265,6 @@ class RemoteClaimer:
             self._ledger.settle_unseen(jobs, self._clock.boot())
             self._needs.report([Report(job.ref, NotStarted()) for job in jobs])
             self._ledger.admit(claim, [], self._clock.boot())
-
-    # --- on the question's own thread, again ----------------------------------------------------------------------
-    def _acknowledged(self, claim: str, acknowledge: Callable[[], list[Verdict]]) -> list[Verdict]:
-        """Tried until it is answered: whether the offer is ours or went back is then known at once, and not by a beat
-        later on. One who leaves tries for as long as the offer stands, everybody no longer than a lease."""
-        began = self._clock.boot()
-        while True:
-            try:
-                return acknowledge()
-            except StoreError as error:
-                limit = self._times.lease if self._is_open else self._times.offer_ack
-                if self._clock.boot() >= began + limit:
-                    raise
-                emit("acknowledgement_repeated", claim=claim, error=str(error))
-            self._clock.wait(threading.Event(), 0.1)
 
 
 def granted(served: Served, grant: Grant) -> Served:
