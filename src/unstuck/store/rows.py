@@ -199,11 +199,26 @@ def event_of(row: Row) -> EventRecord:
 def facts_of(text: str) -> dict[str, Any]:
     """What an event says. What cannot be read, because its row was damaged, is not shown, as it may be what is hidden
     from who reads it; but everybody reads on behind it."""
-    try:
-        found = json.loads(text)
-    except (ValueError, TypeError, RecursionError):
-        found = None
+    found = _read(text)
     return found if isinstance(found, dict) else {"unreadable": True}
+
+
+def _read(text: str) -> Any:
+    """None: it is no JSON, because its row was damaged."""
+    try:
+        return json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        return None
+
+
+def _object(text: str) -> dict[str, Any]:
+    found = _read(text)
+    return found if isinstance(found, dict) else {}
+
+
+def _texts(text: str) -> tuple[str, ...]:
+    found = _read(text)
+    return tuple(each for each in found if isinstance(each, str)) if isinstance(found, list) else ()
 
 
 def worker_of(row: Row) -> WorkerRecord:
@@ -217,14 +232,14 @@ def worker_of(row: Row) -> WorkerRecord:
         pid=row["pid"],
         pid_start=row["pid_start"],
         state=row["state"],
-        queues=tuple(json.loads(row["queues"])),
+        queues=_texts(row["queues"]),
         code_version=row["code_version"],
         started_at=instant(row["started_at"]),
         heartbeat_at=instant(row["beat_at"]),
         lease_until=instant(row["lease_until"]),
         running=row["running"],
-        info=json.loads(row["info"]),
-        serves=json.loads(row["serves"]),
+        info=_object(row["info"]),
+        serves=_object(row["serves"]),
     )
 
 

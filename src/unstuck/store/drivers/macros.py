@@ -19,7 +19,7 @@ job {among} SELECT … {end}                   of those that a subquery chose, w
 {holds w.queues me.queue}                    whether a JSON list has it
 {within j.queue j.workflow}                  whether a caller who is kept to some queues or workflows may know of it:
                                              :in_queues and :in_workflows are JSON lists; NULL: all
-{json w.info} ->> 'slots'                    a column that holds JSON
+{json w.info} ->> 'slots'                    a column that holds a JSON object; empty, if its row was damaged
 {json_object}('a', b), {json_array}(…)       functions that write JSON
 {lock FOR UPDATE SKIP LOCKED}                PostgreSQL only: SQLite has one writer
 {postgres me.route}{sqlite :route}           where nothing else helps
@@ -150,10 +150,15 @@ def _matching(body: str, postgres: bool) -> str:
 def _holds(body: str, postgres: bool) -> str:
     column, name, text = _parts(_HOLDS, body)
     if postgres:
-        path = f" -> '{name}'" if name else ""
-        return f"COALESCE(CAST({column} AS jsonb){path} @> to_jsonb({text}), FALSE)"
-    path = f", '$.{name}'" if name else ""
-    return f"EXISTS (SELECT 1 FROM json_each({column}{path}) AS listed WHERE listed.value = {text})"
+        within = column if name else f"""'{{"listed": ' || {column} || '}}'"""
+        read = f"CAST({_json(within, postgres)} AS jsonb) -> '{name or 'listed'}'"
+        return f"COALESCE({read} @> to_jsonb({text}), FALSE)"
+    read = _json(column, postgres) + (f", '$.{name}'" if name else "")
+    return f"EXISTS (SELECT 1 FROM json_each({read}) AS listed WHERE listed.value = {text})"
+
+
+def _json(column: str, postgres: bool) -> str:
+    return f"unstuck_json({column})" if postgres else f"CASE WHEN json_valid({column}) THEN {column} ELSE '{{}}' END"
 
 
 def _within(body: str, postgres: bool) -> str:
@@ -211,7 +216,7 @@ _MACROS: dict[str, Macro] = {
     "holds": _holds,
     "within": _within,
     "row": lambda body, postgres: ".".join(filter(None, (body, "ctid" if postgres else "rowid"))),
-    "json": lambda body, postgres: f"CAST({body} AS json)" if postgres else body,
+    "json": lambda body, postgres: f"({_json(body, postgres)})",
     "json_object": lambda body, postgres: "json_build_object" if postgres else "json_object",
     "json_array": lambda body, postgres: "json_agg" if postgres else "json_group_array",
     "postgres": lambda body, postgres: body if postgres else "",

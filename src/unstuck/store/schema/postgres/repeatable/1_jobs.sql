@@ -1,3 +1,14 @@
+-- A text as the JSON object that it should be. One that was damaged is empty: who asks about many rows must not fail for one.
+CREATE OR REPLACE FUNCTION unstuck_json(body TEXT) RETURNS json LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+    read json;
+BEGIN
+    read := CAST(body AS json);
+    RETURN CASE WHEN json_typeof(read) = 'object' THEN read ELSE '{}' END;
+EXCEPTION WHEN data_exception THEN
+    RETURN '{}';
+END $$;
+
 CREATE OR REPLACE VIEW unstuck_job_rows AS
 SELECT j.id AS number, j.uid, j.tenant, j.queue, j.workflow, j.route, t.name AS target, j.target AS target_number, j.priority, j.rank,
        CASE WHEN r.job IS NOT NULL THEN 'RUNNING' ELSE COALESCE(d.state, j.state) END AS state,
@@ -27,8 +38,9 @@ SELECT j.id AS number, j.uid, j.tenant, j.queue, j.workflow, j.route, t.name AS 
 CREATE OR REPLACE VIEW unstuck_versions AS
 SELECT w.*, live.name IS NOT NULL AS is_live
   FROM unstuck_workflows w
-  LEFT JOIN (SELECT DISTINCT k.code_version, known.name, COALESCE(CAST(k.serves AS json) ->> 'tenant', '*') AS tenant
+  LEFT JOIN (SELECT DISTINCT k.code_version, known.name, COALESCE(unstuck_json(k.serves) ->> 'tenant', '*') AS tenant
                FROM unstuck_workers k
-               JOIN LATERAL json_array_elements_text(CAST(k.serves AS json) -> 'workflows') AS known (name) ON TRUE
+               JOIN LATERAL json_array_elements_text(CASE WHEN json_typeof(unstuck_json(k.serves) -> 'workflows') = 'array'
+                                                          THEN unstuck_json(k.serves) -> 'workflows' END) AS known (name) ON TRUE
               WHERE k.ended_at IS NULL AND k.lease_until > (SELECT unstuck_now()) AND k.state = 'active') AS live
     ON live.name = w.name AND live.code_version = w.code_version AND live.tenant = w.tenant;

@@ -29,7 +29,7 @@ DROP VIEW IF EXISTS unstuck_versions;
 CREATE VIEW unstuck_versions AS
 SELECT w.*, live.name IS NOT NULL AS is_live
   FROM unstuck_workflows w
-  LEFT JOIN (SELECT DISTINCT k.code_version, known.value AS name, COALESCE(k.serves ->> 'tenant', '*') AS tenant
-               FROM unstuck_workers k, json_each(k.serves, '$.workflows') AS known
+  LEFT JOIN (SELECT DISTINCT k.code_version, known.value AS name, COALESCE(k.sound ->> 'tenant', '*') AS tenant
+               FROM (SELECT o.*, CASE WHEN json_valid(o.serves) THEN o.serves END AS sound FROM unstuck_workers o) k, json_each(k.sound, '$.workflows') AS known
               WHERE k.ended_at IS NULL AND k.lease_until > unstuck_now() AND k.state = 'active') AS live
     ON live.name = w.name AND live.code_version = w.code_version AND live.tenant = w.tenant;
