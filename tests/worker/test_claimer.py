@@ -15,7 +15,7 @@ from tests.support.eventually import eventually
 from tests.support.holdings import a_post
 from tests.support.troubles import execute, holding
 from unstuck.chance import SystemChance
-from unstuck.clock import FakeClock
+from unstuck.clock import Clock, FakeClock, MachineClock
 from unstuck.model.job import AttemptRef, ClaimedJob, NewJob, WorkflowRecord
 from unstuck.model.policy import Policy
 from unstuck.model.settlement import ErrorInfo, Stuck
@@ -36,7 +36,7 @@ from unstuck.store.port import (
     Store,
 )
 from unstuck.worker import known_routes
-from unstuck.worker.claim import Claimer
+from unstuck.worker.claim import _LOOK_EVERY, Claimer
 from unstuck.worker.ledger import Ledger
 from unstuck.worker.pace import Pace
 from unstuck.worker.placing import Seats
@@ -197,7 +197,7 @@ def a_claimer(
     ledger: Ledger,
     *workflows: str,
     slots: int = 4,
-    clock: FakeClock | None = None,
+    clock: Clock | None = None,
     pace: Pace | None = None,
 ) -> Claimer:
     worker = a_worker(store, lease=300.0)
@@ -253,7 +253,7 @@ def test_tenants_are_served_by_their_weights(store: Store) -> None:
 
 
 @pytest.mark.parametrize("ahead", [0, 200], ids=["slow", "quick"])
-def test_one_slot_takes_the_jobs_of_a_tenant_by_age_whatever_their_workflow(store: Store, ahead: int) -> None:
+def test_heldlot_takes_the_jobs_of_a_tenant_by_age_whatever_their_workflow(store: Store, ahead: int) -> None:
     """F5: sent one by one and many at once, with a head start for some, and with routes that run dry."""
     names = ["w0", "w1", "w2", "w3", "w4"]
     jobs = [a_job(workflow=names[n * n % 5], priority=n % 7 // 6) for n in range(40)]
@@ -265,7 +265,7 @@ def test_one_slot_takes_the_jobs_of_a_tenant_by_age_whatever_their_workflow(stor
     for name in names if ahead else ():
         for _ in range(10):
             pace.note(name, 1)
-    room = one_slot(ahead)
+    room = heldlot(ahead)
     ledger.publish(room)
 
     found = [job.id for job in rounds(claimer, ledger, 2 * len(expected), room=room)]
@@ -273,7 +273,7 @@ def test_one_slot_takes_the_jobs_of_a_tenant_by_age_whatever_their_workflow(stor
     assert found == expected
 
 
-def one_slot(ahead: int) -> FreeRoom:
+def heldlot(ahead: int) -> FreeRoom:
     """As the supervisor of a worker with one slot counts it, whose executor is idle."""
     return room_of([a_post(slots=1)], [], Seats(1, 1), may_fetch_ahead=ahead > 0)
 
@@ -368,6 +368,20 @@ def test_jobs_whose_limit_is_held_do_not_hide_a_newcomer(store: Store, store_url
         assert rounds(claimer, ledger, 20) == []
 
         comes_at_once(store, claimer, ledger, clock)
+
+
+@pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
+def test_a_limit_that_was_held_is_no_trouble_any_more_once_others_have_claimed(store: Store, store_url: str) -> None:
+    store.set_limit(Limit("workflow", "limited", EVERY, "dana", concurrency=5))
+    store.submit([a_job(workflow="limited")])
+    ledger = Ledger()
+    one, another = (a_claimer(store, held, "limited", clock=MachineClock()) for held in (ledger, Ledger()))
+    with holding(store_url, "unstuck_limits", "name = 'limited'"):
+        eventually(lambda: rounds(one, ledger, 1) == [] and "limits" in one.troubles)
+    eventually(lambda: another.tick() == 0.0 and not store.open_routes(0, 10))
+    seen_at = one._looked_at
+    eventually(lambda: MachineClock().boot() >= seen_at + _LOOK_EVERY)
+    eventually(lambda: rounds(one, ledger, 1) == [] and one.troubles == {}, timeout=3.0)
 
 
 def comes_at_once(store: Store, claimer: Claimer, ledger: Ledger, clock: FakeClock) -> None:
@@ -603,12 +617,12 @@ def test_who_takes_jobs_one_by_one_looks_first_also_after_a_hint(store: Store) -
     """F5: the route that gave jobs last need not have the eldest."""
     hinting, ledger = Hinting(store), Ledger()
     claimer = a_claimer(hinting, ledger, "w", slots=1)
-    ledger.publish(one_slot(0))
+    ledger.publish(heldlot(0))
     store.submit([a_job(workflow="w")])
-    assert len(rounds(claimer, ledger, 2, room=one_slot(0))) == 1
+    assert len(rounds(claimer, ledger, 2, room=heldlot(0))) == 1
     hinting.coming = [a_job(workflow="w")]
     hinting.verbs.clear()
-    assert len(rounds(claimer, ledger, 2, room=one_slot(0))) == 1
+    assert len(rounds(claimer, ledger, 2, room=heldlot(0))) == 1
     verbs = [verb for verb in hinting.verbs if verb != "weights"]
     assert verbs[:4] == ["due", "wait_for_work", "due", "open_routes"]
 

@@ -234,6 +234,7 @@ class Claimer:
         began = self._clock.boot()
         is_worth_it = due is None or due.has_ready or moved
         self._known.bids = self._known.next_bids(served) if is_worth_it else {}
+        self._forget_held()
         self._has_left = self._has_left and bool(self._known.bids)
         if self._known.bids or self._fails("weights"):
             self._side_tasks.do("weights", lambda: self._weigh(now))
@@ -375,6 +376,11 @@ class Claimer:
         self._side_tasks.tell("limits", self._whose_limits() if self._collisions >= _HELD_TOO_OFTEN else None)
         rest = min(_HELD_FOR_LONG, self._times.poll, _HELD_FOR * 2 ** min(self._collisions, 10))
         self._held_until = self._clock.boot() + rest * (0.5 + self._chance.fraction())
+
+    def _forget_held(self) -> None:
+        """Once nothing waits there, others may have claimed it: then no claim of ours would find the limit free."""
+        if self._held and not self._known.looked_to and self._known.bids.keys().isdisjoint(self._held):
+            self._mind_held(Claimed())
 
     def _whose_limits(self) -> str:
         names = sorted({route.workflow for number in self._held if (route := self._known.routes.get(number))})
