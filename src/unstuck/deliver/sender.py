@@ -20,6 +20,7 @@ from unstuck.chance import Chance
 from unstuck.clock import Clock, wall
 from unstuck.deliver.dialler import WebhookDialler
 from unstuck.model.errors import SecretNotOpened, StoreBusy, StoreError, StoreLocked
+from unstuck.model.spelling import screen
 from unstuck.model.webhooks import DeliveryState, TryOutcome, WebhookRules, secret_place, signed_headers
 from unstuck.sealing import Sealer
 from unstuck.store.port import DeliveryTurn, SettledTry, Store
@@ -138,7 +139,7 @@ class Sender:
                 problem = " ".join(f"{type(error).__name__}: {error}".split())[:300]
                 emit("webhook_not_served", level=logging.WARNING, webhook=webhook.name, error=problem)
                 message = f"webhook {webhook.name} of tenant {webhook.tenant} is sent nothing for now: {problem}"
-                self._store.notify("Webhook cannot be served", message, f"/webhooks/{webhook.name}", "error")
+                self._store.notify("Webhook cannot be served", message, screen("webhooks", webhook.name), "error")
         return leased
 
     def _spare(self, webhook: int, lasting: float = LEFT_ALONE) -> None:
@@ -211,7 +212,7 @@ class Sender:
             message = (
                 f"webhook {sending.name} of tenant {sending.tenant} cannot be signed for by a process: {problem}"
             )
-            self._store.notify("Webhook cannot be signed for", message, f"/webhooks/{sending.name}", "error")
+            self._store.notify("Webhook cannot be signed for", message, screen("webhooks", sending.name), "error")
             self._store.release_webhook(sending)
             return None
         body = sending.body.encode()

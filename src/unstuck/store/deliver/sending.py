@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from unstuck.model.payload import clean_text
-from unstuck.model.spelling import about, given
+from unstuck.model.spelling import about, given, screen
 from unstuck.model.webhooks import (
     EXCERPT,
     LONGEST_ERROR,
@@ -175,13 +175,13 @@ def _tell(t: Transaction, row: Row, delivery: Row, verdict: TryVerdict, outcome:
             f"webhook {name} of tenant {tenant} is sent nothing any more: {verdict.disabled}; what waits stays. Once "
             f"its receiver works: {about('unstuck webhooks enable', name, whose)}"
         )
-        audit.notify(t, DISABLED, message, f"/webhooks/{name}", "error", tenant)
+        audit.notify(t, DISABLED, message, screen("webhooks", name), "error", tenant)
     elif verdict.state is DeliveryState.FAILED:
         message = (
             f"webhook {name} of tenant {tenant}: {delivery['kind']} was not taken for days, and is tried no more "
             f"({outcome.sentence}): {about('unstuck deliveries show', str(delivery['id']), whose)}"
         )
-        audit.notify(t, GIVEN_UP, message, f"/webhooks/{name}", "warning", tenant)
+        audit.notify(t, GIVEN_UP, message, screen("webhooks", name), "warning", tenant)
 
 
 def set_aside(t: Transaction, sending: DeliveryTurn, problem: str) -> None:
@@ -198,7 +198,7 @@ def set_aside(t: Transaction, sending: DeliveryTurn, problem: str) -> None:
         f"set aside, and sent again now and then: {said}: "
         f"{about('unstuck deliveries show', str(sending.delivery), whose)}"
     )
-    t.apart(lambda: audit.notify(t, ASIDE, message, f"/webhooks/{sending.name}", "error", sending.tenant))
+    t.apart(lambda: audit.notify(t, ASIDE, message, screen("webhooks", sending.name), "error", sending.tenant))
     t.run("release_webhook", webhook=sending.webhook, lease=sending.lease)
 
 

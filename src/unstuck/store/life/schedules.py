@@ -38,7 +38,7 @@ from unstuck.model.job import NewJob
 from unstuck.model.news import NewsItem, NewsKind
 from unstuck.model.payload import clean_text
 from unstuck.model.schedules import SILENT_AFTER, Overlap, ScheduleRules, ScheduleSpec, ScheduleState, next_tick
-from unstuck.model.spelling import about, given
+from unstuck.model.spelling import about, given, screen
 from unstuck.store.database import Row, Transaction
 from unstuck.store.guard import audit
 from unstuck.store.life import news, submit
@@ -309,7 +309,7 @@ def _move_on(t: Transaction, row: Row, spec: ScheduleSpec, firing: NewFiring) ->
             f"schedule {name} of tenant {tenant} made no job at its last {quiet} ticks; the last time: "
             f"{firing.reason}; what was: {about('unstuck schedules firings', name, given('--tenant', tenant))}"
         )
-        audit.notify(t, SILENT, message, f"/schedules/{name}", "warning", tenant, row["workflow"])
+        audit.notify(t, SILENT, message, screen("schedules", name), "warning", tenant, row["workflow"])
         reason = None if firing.reason is None else clean_text(firing.reason, MAX_MESSAGE)
         facts = {"schedule": name, "ticks": quiet, "reason": reason}
         news.tell(t, [NewsItem(NewsKind.SCHEDULE_SILENT, facts, tenant, workflow=row["workflow"])])
