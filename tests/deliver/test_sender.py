@@ -17,7 +17,7 @@ from tests.support.troubles import allow as mended
 from tests.support.troubles import holding, refuse
 from tests.support.webhooks import SECRET, a_sender, allow, copied, deliveries, kept, made, seen, setting, states
 from unstuck.deliver.dialler import WebhookDialler
-from unstuck.deliver.sender import Sender
+from unstuck.deliver.sender import MOST_AT_ONCE, MOST_DOUBTFUL, Sender
 from unstuck.model.errors import StoreUnavailable
 from unstuck.model.webhooks import DeliveryState, TryOutcome, WebhookFilter, WebhookState, spell_secret
 from unstuck.sealing import Sealer
@@ -78,6 +78,37 @@ def test_a_receiver_that_is_down_delays_no_other_and_gets_everything_once_it_is_
         eventually(lambda: len(lame.taken) == 20, timeout=40)
     assert {message.event["data"]["job"] for message in lame.taken} == set(jobs)
     assert set(states(store, "lame")) == {DELIVERED}
+
+
+def test_many_receivers_that_never_answer_leave_places_for_those_that_do(store: SqlStore) -> None:
+    """Whose last try failed may fail again, and take all its time: they have half of the places."""
+    allow(store)
+    setting(store, "webhook_first_retry", 0.1)
+    silent, go_on, asked = threading.Event(), threading.Event(), list[str]()
+
+    def answer(message: Message) -> int:
+        if silent.is_set():
+            asked.append(message.id)
+            go_on.wait(60)
+        return 503
+
+    names = [f"lame-{n}" for n in range(2 * MOST_AT_ONCE)]
+    with receiving(answer) as lame, receiving() as well, running(a_sender(store)) as sender:
+        for name in names:
+            made(store, name, lame.url)
+        submitted(store)
+        copied(store)
+        sender.wake()
+        eventually(lambda: all(seen(store, name).failures for name in names), timeout=30)
+        silent.set()
+        eventually(lambda: len(asked) == MOST_DOUBTFUL, timeout=20)
+        made(store, "well", well.url)
+        submitted(store)
+        copied(store)
+        sender.wake()
+        eventually(lambda: well.taken != [], timeout=5)
+        assert len(asked) == MOST_DOUBTFUL
+        go_on.set()
 
 
 def test_a_sender_that_was_killed_is_followed_by_another(store: SqlStore, clock: StoreClock) -> None:

@@ -23,11 +23,13 @@ from unstuck.model.errors import SecretNotOpened, StoreBusy, StoreError, StoreLo
 from unstuck.model.spelling import screen
 from unstuck.model.webhooks import DeliveryState, TryOutcome, WebhookRules, secret_place, signed_headers
 from unstuck.sealing import Sealer
-from unstuck.store.port import DeliveryTurn, SettledTry, Store
+from unstuck.store.port import DeliveryTurn, SettledTry, Store, WebhookName
 from unstuck.telemetry import emit
 
 #: Webhooks that one process sends to at once.
 MOST_AT_ONCE: Final = 8
+#: Of these to such whose last try failed: each may take its whole time again, and the others must not wait for it.
+MOST_DOUBTFUL: Final = 4
 #: Seconds of one turn.
 TURN: Final = 5.0
 #: A lease lasts a try's time and so many seconds more, for what is written about it.
@@ -57,7 +59,8 @@ class Sender:
         self._stopping = threading.Event()
         self._looker = threading.Thread(target=self._run, name="unstuck-deliver", daemon=True)
         self._lock = threading.Lock()
-        self._threads: set[threading.Thread] = set()
+        #: Each with whether its webhook's last try had failed.
+        self._threads: dict[threading.Thread, bool] = {}
         self._failures = 0
         #: By number: until when it is left to others. Threads that send write it: under the lock.
         self._spared: dict[int, float] = {}
@@ -107,29 +110,35 @@ class Sender:
             return SLEEP
         if ahead > 0:
             return min(ahead, LOOK_EVERY)
-        room = MOST_AT_ONCE - len(self._threads)
-        if room <= 0:
-            return LOOK_EVERY
-        now = self._clock.boot()
+        with self._lock:
+            room, doubtful = MOST_AT_ONCE - len(self._threads), MOST_DOUBTFUL - sum(self._threads.values())
+        rules = self._store.webhook_rules()
+        begun = self._begin_some(rules, room, is_doubtful=False)
+        begun += self._begin_some(rules, min(room - begun, doubtful), is_doubtful=True)
+        return 0.05 if begun else LOOK_EVERY
+
+    def _begin_some(self, rules: WebhookRules, most: int, *, is_doubtful: bool) -> int:
+        if most <= 0:
+            return 0
+        now, lasting, lease = self._clock.boot(), rules.timeout + SPARE, self._chance.nonce()
         with self._lock:
             self._spared = {number: until for number, until in self._spared.items() if until > now}
             spared = list(self._spared)
-        rules = self._store.webhook_rules()
-        lease = self._chance.nonce()
         try:
-            leased = self._store.lease_webhooks(lease, rules.timeout + SPARE, room, spared)
+            leased = self._store.lease_webhooks(lease, lasting, most, spared, doubtful=is_doubtful)
         except Exception as error:
             if _is_away(error):
                 raise
-            leased = self._lease_apart(lease, rules.timeout + SPARE, room, spared)
+            whom = self._store.leasable_webhooks(most, spared, doubtful=is_doubtful)
+            leased = self._lease_apart(lease, lasting, whom)
         for sending in leased:
-            self._begin(sending, rules, now)
-        return 0.05 if leased else LOOK_EVERY
+            self._begin(sending, rules, now, is_doubtful)
+        return len(leased)
 
-    def _lease_apart(self, lease: str, lasting: float, room: int, spared: Sequence[int]) -> list[DeliveryTurn]:
+    def _lease_apart(self, lease: str, lasting: float, whom: Sequence[WebhookName]) -> list[DeliveryTurn]:
         """Each by itself: one whose row cannot be written is left alone for a while, and keeps no other waiting."""
         leased: list[DeliveryTurn] = []
-        for webhook in self._store.leasable_webhooks(room, spared):
+        for webhook in whom:
             try:
                 leased += self._store.lease_webhooks(lease, lasting, 1, only=webhook.number)
             except Exception as error:
@@ -146,7 +155,7 @@ class Sender:
         with self._lock:
             self._spared[webhook] = self._clock.boot() + lasting
 
-    def _begin(self, sending: DeliveryTurn, rules: WebhookRules, leased_at: float) -> None:
+    def _begin(self, sending: DeliveryTurn, rules: WebhookRules, leased_at: float, is_doubtful: bool) -> None:
         thread = threading.Thread(
             target=self._serve,
             args=(sending, rules, leased_at),
@@ -154,7 +163,7 @@ class Sender:
             daemon=True,
         )
         with self._lock:
-            self._threads.add(thread)
+            self._threads[thread] = is_doubtful
         thread.start()
 
     # --- one webhook's turn ---------------------------------------------------------------------------------------
@@ -168,7 +177,7 @@ class Sender:
             emit("webhook_not_served", level=logging.WARNING, webhook=sending.name, error=str(error) or repr(error))
         finally:
             with self._lock:
-                self._threads.discard(threading.current_thread())
+                self._threads.pop(threading.current_thread(), None)
             self._wake.set()
 
     def serve(self, sending: DeliveryTurn, rules: WebhookRules, leased_at: float) -> None:

@@ -48,15 +48,27 @@ def next_in(t: Transaction) -> float | None:
 
 
 def lease(
-    t: Transaction, name: str, lasting: float, most: int, spared: Sequence[int], only: int | None
+    t: Transaction,
+    name: str,
+    lasting: float,
+    most: int,
+    spared: Sequence[int],
+    only: int | None,
+    doubtful: bool | None,
 ) -> list[DeliveryTurn]:
-    rows = t.all("lease_webhooks", lease=name, lasting=span(lasting), most=most, spared=list(spared), only=only)
+    whom = {"most": most, "spared": list(spared), "only": only, "doubtful": _flag(doubtful)}
+    rows = t.all("lease_webhooks", lease=name, lasting=span(lasting), **whom)
     found = [_next(t, row["id"], name) for row in sorted(rows, key=lambda row: int(row["id"]))]
     return [sending for sending in found if sending is not None]
 
 
-def leasable(t: Transaction, most: int, spared: Sequence[int]) -> list[WebhookName]:
-    return webhooks.names_of(t.all("leasable_webhooks", most=most, spared=list(spared)))
+def leasable(t: Transaction, most: int, spared: Sequence[int], doubtful: bool | None) -> list[WebhookName]:
+    whom = {"most": most, "spared": list(spared), "doubtful": _flag(doubtful)}
+    return webhooks.names_of(t.all("leasable_webhooks", **whom))
+
+
+def _flag(doubtful: bool | None) -> int | None:
+    return None if doubtful is None else int(doubtful)
 
 
 def _next(t: Transaction, webhook: int, lease: str) -> DeliveryTurn | None:

@@ -243,12 +243,22 @@ class WebhooksPort(Protocol):
         ...
 
     def lease_webhooks(
-        self, lease: str, lasting: float, most: int, spared: Sequence[int] = (), only: int | None = None
+        self,
+        lease: str,
+        lasting: float,
+        most: int,
+        spared: Sequence[int] = (),
+        only: int | None = None,
+        *,
+        doubtful: bool | None = None,
     ) -> list[DeliveryTurn]:
-        """Some that have something to send, for a sender alone; but for the spared ones, or one alone."""
+        """Some that have something to send, for a sender alone; but for the spared ones, or one alone. `doubtful`:
+        only those whose last try failed, or only those whose last was taken."""
         ...
 
-    def leasable_webhooks(self, most: int, spared: Sequence[int] = ()) -> list[WebhookName]:
+    def leasable_webhooks(
+        self, most: int, spared: Sequence[int] = (), *, doubtful: bool | None = None
+    ) -> list[WebhookName]:
         """Whom a lease would take now."""
         ...
 

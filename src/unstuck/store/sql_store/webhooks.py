@@ -99,12 +99,21 @@ class SqlWebhooks(SqlVerbs):
         return self._database.read(sending.next_in)
 
     def lease_webhooks(
-        self, lease: str, lasting: float, most: int, spared: Sequence[int] = (), only: int | None = None
+        self,
+        lease: str,
+        lasting: float,
+        most: int,
+        spared: Sequence[int] = (),
+        only: int | None = None,
+        *,
+        doubtful: bool | None = None,
     ) -> list[DeliveryTurn]:
-        return self._database.write(lambda t: sending.lease(t, lease, lasting, most, spared, only))
+        return self._database.write(lambda t: sending.lease(t, lease, lasting, most, spared, only, doubtful))
 
-    def leasable_webhooks(self, most: int, spared: Sequence[int] = ()) -> list[WebhookName]:
-        return self._database.read(lambda t: sending.leasable(t, most, spared))
+    def leasable_webhooks(
+        self, most: int, spared: Sequence[int] = (), *, doubtful: bool | None = None
+    ) -> list[WebhookName]:
+        return self._database.read(lambda t: sending.leasable(t, most, spared, doubtful))
 
     def settle_try(
         self, sent: DeliveryTurn, outcome: TryOutcome, lasting: float, fraction: float, *, go_on: bool

@@ -118,13 +118,14 @@ SELECT MIN({greatest}(due_at, rest_until, leased_until)) AS due_at, unstuck_now(
  WHERE state = 'ACTIVE' AND due_at IS NOT NULL
 
 -- name: lease_webhooks
--- By turns: one with much to send does not keep others from theirs.
+-- By turns: one with much to send does not keep others from theirs. :doubtful: only those whose last try failed (1), or was taken (0).
 UPDATE unstuck_webhooks
    SET lease = :lease, leased_until = unstuck_now() + CAST(:lasting AS BIGINT), turn_at = unstuck_now()
  WHERE id {among}
        SELECT id FROM unstuck_webhooks
         WHERE state = 'ACTIVE' AND due_at <= (SELECT unstuck_now()) AND rest_until <= (SELECT unstuck_now()) AND leased_until <= (SELECT unstuck_now())
           AND NOT id {in :spared BIGINT} AND (CAST(:only AS BIGINT) IS NULL OR id = CAST(:only AS BIGINT))
+          AND (CAST(:doubtful AS INTEGER) IS NULL OR CASE WHEN failures > 0 THEN 1 ELSE 0 END = CAST(:doubtful AS INTEGER))
         ORDER BY turn_at, id
         LIMIT :most
           {lock FOR UPDATE SKIP LOCKED}
@@ -136,6 +137,7 @@ RETURNING id
 SELECT id, tenant, name FROM unstuck_webhooks
  WHERE state = 'ACTIVE' AND due_at <= (SELECT unstuck_now()) AND rest_until <= (SELECT unstuck_now()) AND leased_until <= (SELECT unstuck_now())
    AND NOT id {in :spared BIGINT}
+   AND (CAST(:doubtful AS INTEGER) IS NULL OR CASE WHEN failures > 0 THEN 1 ELSE 0 END = CAST(:doubtful AS INTEGER))
  ORDER BY turn_at, id
  LIMIT :most
 
