@@ -153,7 +153,7 @@ def test_ctrl_c_ends_the_demo_in_order(bare: Command, tmp_path: Path) -> None:
     eventually(lambda: "COMPLETED" in (tmp_path / "out").read_text(), timeout=30)
     process.send_signal(signal.SIGINT)
     assert process.wait(40) == 0
-    assert "jobs were accepted" in (tmp_path / "out").read_text()
+    assert "accepted, and every one is accounted for" in (tmp_path / "out").read_text()
     assert tagged(tmp_path) == []
 
 
