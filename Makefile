@@ -4,8 +4,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --quiet --disable-pip-version-check
 TESTS  ?=
-# Many tests wait: four at once keep two cores busy.
+# Many tests wait: four at once keep two cores busy, of the slow ones five.
 JOBS   ?= 4
+test-all test-rest: JOBS = 5
 LONGER ?= 10
 PYTEST  = $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
