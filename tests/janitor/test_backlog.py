@@ -88,7 +88,7 @@ def until(janitor: Janitor, is_done: Callable[[], bool], within: float) -> None:
 def test_many_timers_due_at_once_keep_no_turn_longer_than_its_budget_and_nobody_from_theirs(
     store: SqlStore, clock: StoreClock, store_url: str, due: int
 ) -> None:
-    times = replace(TIMES, sweep=0.2)
+    times = replace(TIMES, sweep=0.05)
     for _ in range(due // 1000):
         store.submit([a_job(delay=60.0) for _ in range(1000)])
     rescue, other = Note("zombies", every=0.5), Note("body_marks", every=0.5)
@@ -100,7 +100,7 @@ def test_many_timers_due_at_once_keep_no_turn_longer_than_its_budget_and_nobody_
         until(janitor, lambda: timers.moved >= due, within=120)
 
     assert timers.moved == due
-    assert len(timers.turns) > 1, "a turn is a fifth of a sweep: one was not enough"
+    assert len(timers.turns) > 3, "a turn is a fifth of a sweep: a few were not enough"
     for began, ended, longest in timers.turns:
         assert ended - began <= times.sweep / 5 + longest + 0.01, "the budget, and the batch that was under way"
     longest_turn = max(ended - began for began, ended, _ in timers.turns)

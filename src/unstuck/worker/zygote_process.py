@@ -101,13 +101,15 @@ class ZygoteProcess:
         while (left := self.started_at + limit - boot()) > 0:
             for fd, _ in poller.poll(left * 1000):
                 if fd == self.control.fileno():
-                    return self._answer()
-                if not self._keep_printed():
+                    if (settings := self._answer(self.control.recv(_READ))) is not None:
+                        return settings
+                elif not self._keep_printed():
                     poller.unregister(fd)
         raise NotImported(f"it took longer than {limit:g} s")
 
-    def _answer(self) -> dict[str, Any]:
-        for message in self.inbox.take(self.control.recv(_READ)):
+    def _answer(self, data: bytes) -> dict[str, Any] | None:
+        """None: a part of its answer, the rest is on the way."""
+        for message in self.inbox.take(data):
             match message:
                 case AppFound():
                     return message.settings
@@ -115,6 +117,8 @@ class ZygoteProcess:
                     raise NotAnApp(self.app, message.found)
                 case AppFailed():
                     raise NotImported(message.error)
+        if data:
+            return None
         how = ending(self.process.wait())
         self._keep_printed()
         raise NotImported(self.printed.decode(errors="replace").strip() or how)
