@@ -58,3 +58,20 @@ def test_where_there_is_work_for_all_all_are_woken(store: SqlStore, desk: WorkDe
     for _ in takers:
         submitted(store)
     eventually(lambda: len(set(map(id, woken))) == len(takers), timeout=40)
+
+
+def test_whoever_comes_is_not_told_by_a_look_from_before(store: SqlStore, desk: WorkDesk) -> None:
+    """It would hear of nothing although there is something, and the hint that told so may be heard already."""
+    number, wanted = a_worker(store).number, Wanted(4, ("greet",), ("default",), wait=0.0)
+
+    def found() -> int:
+        taker = Taker(number, claim_id(number, chance.nonce()), wanted)
+        desk.join(taker, lambda: None)
+        jobs = desk.find(taker).jobs
+        desk.leave(taker)
+        return len(jobs)
+
+    for _ in range(20):
+        assert found() == 0
+        submitted(store)
+        assert found() == 1

@@ -28,7 +28,7 @@ from unstuck.worker.verifier import bury, refusals
 
 #: Jobs in one answer.
 MOST_JOBS = 400
-#: Seconds for which a look is good enough for others who ask.
+#: Seconds for which a look is good enough for others who are woken; never for one who came after it began.
 FRESH = 0.02
 _PAGE = 1000
 _PAGES = 20
@@ -89,7 +89,8 @@ class WorkDesk:
         self._clock = clock
         self._lock = threading.Lock()
         self._looking = threading.Lock()
-        self._waiting: dict[Taker, Callable[[], None]] = {}
+        #: With the moment in which each began to wait.
+        self._waiting: dict[Taker, tuple[Callable[[], None], float]] = {}
         self._thread: threading.Thread | None = None
         self._has_waiters = threading.Event()
         self._closed = threading.Event()
@@ -112,7 +113,7 @@ class WorkDesk:
     def join(self, taker: Taker, wake: Callable[[], None]) -> None:
         """`wake` is called on another thread, whenever there may be something for it, until it leaves."""
         with self._lock:
-            self._waiting[taker] = wake
+            self._waiting[taker] = wake, self._clock.boot()
             self._has_waiters.set()
             if self._thread is None and not self._closed.is_set():
                 self._thread = threading.Thread(target=self._listen, name="unstuck-work", daemon=True)
@@ -177,7 +178,7 @@ class WorkDesk:
                 is_limited=front.is_limited,
                 job=front.job,
             )
-            for front, route in self._look()
+            for front, route in self._look(self._needed_since(taker))
             if taker.may_take(route)
         }
 
@@ -198,12 +199,19 @@ class WorkDesk:
             self._weighed_at = now
             self._turns.weights = store.weights()
 
-    def _look(self, *, anew: bool = False) -> list[tuple[OpenRoute, Route]]:
-        """The open routes, each with its first job."""
+    def _needed_since(self, taker: Taker) -> float:
+        """A hint may have been heard just before it came, and nobody wakes it for what was there by then."""
+        now = self._clock.boot()
+        with self._lock:
+            _, came = self._waiting.get(taker, (None, now))
+        return max(came, now - FRESH)
+
+    def _look(self, since: float) -> list[tuple[OpenRoute, Route]]:
+        """The open routes, each with its first job, by a look that began after that."""
         with self._looking:
-            if not anew and self._clock.boot() - self._looked_at < FRESH:
+            if self._looked_at > since:
                 return self._fronts
-            store = self._open()
+            store, began = self._open(), self._clock.boot()
             book = self._book = self._book or RouteBook(store)
             fronts, after = list[OpenRoute](), 0
             for _ in range(_PAGES):
@@ -214,7 +222,7 @@ class WorkDesk:
                     break
             book.learn([front.route for front in fronts])
             self._fronts = [(front, route) for front in fronts if (route := book.get(front.route)) is not None]
-            self._looked_at = self._clock.boot()
+            self._looked_at = began
             return self._fronts
 
     # --- the thread -----------------------------------------------------------------------------------------------
@@ -257,10 +265,10 @@ class WorkDesk:
         """Those for whom there is a route, who have waited longest first. A few, and the more the longer there is
         something left: a thousand who are woken for one job would hold up the one who gets it."""
         with self._lock:
-            waiting = list(self._waiting.items())
+            waiting = [(taker, wake) for taker, (wake, _) in self._waiting.items()]
         few = FIRST_WOKEN
         while waiting and not self._closed.is_set():
-            routes = {route.number: route for _, route in self._look(anew=True)}.values()
+            routes = {route.number: route for _, route in self._look(self._clock.boot())}.values()
             wanting = [each for each in waiting if any(each[0].may_take(route) for route in routes)]
             for _, wake in wanting[:few]:
                 wake()
