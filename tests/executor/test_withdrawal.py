@@ -35,10 +35,13 @@ def recalled(watch: Watch) -> list[AttemptRef]:
 def test_what_a_stopped_executor_has_not_begun_comes_back_and_never_runs(watch: Watch, tmp_path: Path) -> None:
     """Without its help, once it had the time to answer; after CONT it runs none of them."""
     executor = watch.executor()
-    first = [watch.begin(executor, "block", 0.3) for _ in range(2)]
+    lasting = 2.0  # stopped before it is over, however busy the machine
+    over = time.monotonic() + lasting
+    first = [watch.begin(executor, "block", lasting) for _ in range(2)]
     waiting = [watch.feed(executor, "mark", str(tmp_path / "ran"), 0.0) for _ in range(50)]
     pid = watch.pid(executor)
     stop(pid)
+    assert time.monotonic() < over
     unread = watch.feed(executor, "mark", str(tmp_path / "ran"), 0.0)
 
     began = time.monotonic()
@@ -50,7 +53,7 @@ def test_what_a_stopped_executor_has_not_begun_comes_back_and_never_runs(watch: 
     assert view.unstarted == ()
     assert set(view.running) == set(first)
     # Its threads are free when it goes on: they look for work before it hears that there is none.
-    watch.hear_for(max(0.0, began + 0.5 - time.monotonic()))
+    watch.hear_for(max(0.0, over + 0.5 - time.monotonic()))
     os.kill(pid, signal.SIGCONT)
     for ref in first:
         watch.finished(ref)

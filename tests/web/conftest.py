@@ -155,7 +155,7 @@ class Noise:
 
     def _said(self, told: ConsoleMessage) -> None:
         if told.type in ("error", "warning"):
-            self.complaints.append(told.text)
+            self.complaints.append(f"{told.text} {told.location['url']}")
 
     def _requested(self, asked: Request, url: str) -> None:
         if not asked.url.startswith(url):
