@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -19,6 +19,7 @@ from tests.support.builders import a_worker, chance, record, submitted
 from tests.support.cut_link import CutLink
 from tests.support.eventually import eventually
 from tests.support.signing import a_key, attach, envelope_of, write_keys
+from tests.support.troubles import execute
 from tests.tiers import slow
 from unstuck.assembly.server import ServerOptions
 from unstuck.client.address import ApiKey
@@ -29,7 +30,7 @@ from unstuck.model.errors import InvalidInput, NotPermitted, StoreUnavailable, T
 from unstuck.model.job import AttemptRef, ClaimedJob, WorkflowRecord
 from unstuck.model.keys import Within, id_in
 from unstuck.model.lifecycle import JobState, RequestKind
-from unstuck.model.offers import claim_id, remote_incarnation
+from unstuck.model.offers import claim_id, is_left_out, left_out, remote_incarnation
 from unstuck.model.policy import Policy
 from unstuck.model.schedules import DeclaredSchedule, ScheduleSpec
 from unstuck.model.settlement import Returned
@@ -43,6 +44,12 @@ from unstuck.signing import SignatureRule, SigningKeys
 from unstuck.store.order import gates
 from unstuck.store.port import AttemptOutput, Grant, NewChild, NewStep, NewWorker, Report, Verdict, Wanted, wire
 from unstuck.store.sql_store import SqlStore
+from unstuck.worker.ledger import Ledger
+from unstuck.worker.pace import Pace
+from unstuck.worker.parts import ClaimerNeeds
+from unstuck.worker.remote_claim import RemoteClaimer
+from unstuck.worker.served import Served
+from unstuck.worker.shares import FreeRoom
 
 GREET = WorkflowRecord("greet", "v1", "default", Policy(), {})
 
@@ -72,7 +79,7 @@ class FarWorker:
         verdicts = self.port.acknowledge(self.number, claim, [job.ref for job in given]) if given else []
         assert verdicts == [Verdict.DONE] * len(given)
         ours = [job._replace(ref=job.ref._replace(claim=claim)) for job in given]
-        apart = [job.ref for job in ours if not job.payload]
+        apart = [job.ref for job in ours if is_left_out(job.payload)]
         payloads: dict[AttemptRef, str | None] = {}
         while left := apart[len(payloads) :]:
             payloads |= zip(left, self.port.payloads(self.number, left), strict=False)
@@ -202,6 +209,53 @@ def test_a42_the_server_verifies_what_it_hands_out_and_signs_what_is_spawned(sto
         assert refused.status_code in (400, 422)
         assert record(store, good.id).state is JobState.RUNNING
         worker.port.close()
+
+
+def test_a42_a_large_payload_that_is_changed_behind_its_offer_does_not_run(store: SqlStore, store_url: str) -> None:
+    """It comes by a request of its own, when nobody looks at signatures any more."""
+    signing = SigningKeys([a_key()], [SignatureRule("*")])
+    with running(ServerOptions(store_url, port=0, signing=signing)) as site:
+        worker = enter_at(site, store, "host")
+        good, changed = (submitted(store, payload=f'{{"args": ["{"x" * wire.MOST_PAYLOADS}"]}}') for _ in range(2))
+        attach(store_url, (good, envelope_of(store, good)), (changed, envelope_of(store, changed)))
+        meddled = f"UPDATE unstuck_jobs SET payload = '{{}}' WHERE uid = '{changed.id}'"
+        port, ledger = Between(worker.port, lambda: execute(store_url, meddled)), Ledger()
+
+        def report(reports: list[Report]) -> None:
+            worker.port.settle(worker.number, reports)
+
+        needs = ClaimerNeeds(
+            worker.number,
+            "host",
+            ledger,
+            Pace(),
+            before_first=lambda: None,
+            landed=lambda: None,
+            report=report,
+        )
+        claimer = RemoteClaimer(port, needs, replace(Times(), poll=0.01), MachineClock(), chance, poll=0.1)
+        claimer.serve(Served.of([GREET], []))
+        ledger.publish(FreeRoom(4))
+        eventually(lambda: claimer.tick() or record(store, changed.id).state is JobState.DEAD, timeout=20)
+        claimer.close()
+        assert [holding.job.id for holding in ledger.holdings()] == [good.id]
+        (line,) = store.audit(verb="signing.refuse")
+        assert (line.subject, line.detail["problem"]) == (changed.id, "altered")
+        worker.port.close()
+
+
+class Between:
+    """A server's port, and somebody who comes between an offer and its payloads."""
+
+    def __init__(self, port: RemoteWorkerPort, meddle: Callable[[], object]) -> None:
+        self._port, self._meddle = port, meddle
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._port, name)
+
+    def payloads(self, worker: int, refs: Sequence[AttemptRef]) -> list[str | None]:
+        self._meddle()
+        return self._port.payloads(worker, refs)
 
 
 def test_a44_a_server_goes_by_what_its_file_of_keys_says_by_now(
@@ -775,7 +829,8 @@ def test_an_answer_with_jobs_carries_no_more_payloads_than_arrive_while_the_offe
         submitted(store, payload="x" * size)
     claim = claim_id(worker.number, chance.nonce())
     given = worker.port.take(worker.number, claim, worker.wanted())
-    assert [len(job.payload) for job in given] == [10, wire.MOST_PAYLOADS - 100, 0, 60]
+    assert [len(job.payload) for job in given if job is not given[2]] == [10, wire.MOST_PAYLOADS - 100, 60]
+    assert given[2].payload == left_out("x" * 200)
     own = [job.ref._replace(claim=claim) for job in given]
     assert worker.port.payloads(worker.number, own) == [None] * 4  # nobody has heard of the offer
     worker.port.acknowledge(worker.number, claim, [job.ref for job in given])

@@ -16,7 +16,7 @@ from unstuck.clock import MachineClock
 from unstuck.model.errors import OutcomeUnknown, StoreUnavailable
 from unstuck.model.job import AttemptRef, ClaimedJob, WorkflowRecord
 from unstuck.model.keys import Within
-from unstuck.model.offers import is_claim_of, offered
+from unstuck.model.offers import is_claim_of, left_out, offered
 from unstuck.model.policy import Policy
 from unstuck.model.schedules import DeclaredSchedule, ScheduleSpec
 from unstuck.model.settlement import NotStarted
@@ -87,7 +87,7 @@ class Shelf:
                 "t",
                 "default",
                 "greet",
-                "" if number in self.large else "{}",
+                left_out('{"large": 1}') if number in self.large else "{}",
                 Policy(),
                 1,
                 False,
@@ -207,6 +207,27 @@ def test_of_a_large_payload_that_is_no_longer_its_own_nothing_stays() -> None:
     shelf.may_bring.set()
     claimer.close()
     eventually(lambda: claimer.tick() or ledger.is_empty)
+
+
+def test_a_payload_that_is_not_the_one_that_was_offered_goes_back(caplog: pytest.LogCaptureFixture) -> None:
+    """The server verified what it offered, and no other."""
+    shelf = Shelf(jobs=2)
+    shelf.large, shelf.payload = frozenset({1}), '{"large": 2}'
+    shelf.may_bring.set()
+    reports: list[Report] = []
+    claimer, ledger = claimer_of(shelf, report=reports.extend)
+    eventually(lambda: claimer.tick() or reports)
+    assert [(report.ref.job, type(report.outcome)) for report in reports] == [(1, NotStarted)]
+    assert [holding.job.payload for holding in ledger.holdings()] == ["{}"]
+    with ledger.still() as told:
+        assert told.settling == (reports[0].ref,)
+    eventually(lambda: shelf.asked[0][0] not in pending(ledger))
+    assert "payloads_changed" in caplog.text
+
+
+def pending(ledger: Ledger) -> tuple[str, ...]:
+    with ledger.still() as told:
+        return told.pending_claims
 
 
 def test_what_has_not_come_when_a_worker_leaves_goes_back() -> None:

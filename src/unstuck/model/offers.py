@@ -10,6 +10,9 @@ stand in the ids that are stored anyway:
 The claim id is part of the fence, so an acknowledgement changes the fence: what was acknowledged is never returned as
 overdue, and what was returned can no longer be acknowledged. And a worker that names an attempt names the worker that
 it was claimed for: a server sees without a question whether that is the one who asks.
+
+A payload that is too large for an offer comes by itself, once the offer was acknowledged. In its place stands its
+digest: the server verified the payload that it offered, and what is read again later may be another one by then.
 """
 
 from __future__ import annotations
@@ -22,6 +25,8 @@ _UNHEARD: Final = "~"
 #: In the place of a key's id where a server on this machine needs no key.
 NO_KEY: Final = "loopback"
 _NONCE = re.compile(r"[0-9a-f]{32}", re.ASCII)
+#: Before a digest in the place of a payload; no JSON begins so.
+_LEFT_OUT: Final = "sha256:"
 
 
 def claim_id(worker: int, nonce: str) -> str:
@@ -42,6 +47,18 @@ def is_claim_of(worker: int, claim: str) -> bool:
     """Whether an acknowledged claim is this worker's."""
     beginning = claim_id(worker, "")
     return claim.startswith(beginning) and _NONCE.fullmatch(claim[len(beginning) :]) is not None
+
+
+def left_out(payload: str) -> str:
+    """What stands in the place of a payload that comes by itself."""
+    import hashlib
+
+    # As the wire writes what UTF-8 cannot say.
+    return _LEFT_OUT + hashlib.sha256(payload.encode(errors="replace")).hexdigest()
+
+
+def is_left_out(payload: str) -> bool:
+    return payload.startswith(_LEFT_OUT)
 
 
 def remote_incarnation(key: str | None, nonce: str) -> str:

@@ -22,7 +22,7 @@ from unstuck.clock import Clock
 from unstuck.model.errors import InvalidInput, NotPermitted
 from unstuck.model.job import ClaimedJob
 from unstuck.model.keys import Within
-from unstuck.model.offers import key_of, offered
+from unstuck.model.offers import key_of, left_out, offered
 from unstuck.model.payload import check_name
 from unstuck.operations.routes import PREFIX
 from unstuck.operations.table import Caller
@@ -332,7 +332,7 @@ def _light(jobs: Sequence[ClaimedJob]) -> tuple[ClaimedJob, ...]:
     for job in jobs:
         fits = len(job.payload) <= room
         room -= len(job.payload) if fits else 0
-        found.append(job if fits else job._replace(payload=""))
+        found.append(job if fits else job._replace(payload=left_out(job.payload)))
     return tuple(found)
 
 

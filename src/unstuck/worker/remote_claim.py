@@ -3,9 +3,9 @@
 Which routes there are and who is next, the server knows. A question waits there for as long as a poll; it is asked on
 a thread of its own, so that a worker that is told to leave does not wait for it. What comes is an offer: it is
 acknowledged before anything of it is held here, and no handler begins before that was answered. A payload that is too
-large for an offer is asked for behind that, on a thread of its own; no other job waits for it. A question whose
-answer was lost is asked once more under the same claim id, which tells what it opened; what is given up goes back by
-itself, uncharged (`model/offers.py`).
+large for an offer is asked for behind that, on a thread of its own; no other job waits for it, and what is not the
+one that the server offered, and verified, goes back. A question whose answer was lost is asked once more under the
+same claim id, which tells what it opened; what is given up goes back by itself, uncharged (`model/offers.py`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from unstuck.chance import Chance
 from unstuck.clock import Clock
 from unstuck.model.errors import OutcomeUnknown, StoreBusy, StoreError
 from unstuck.model.job import ClaimedJob
-from unstuck.model.offers import claim_id
+from unstuck.model.offers import claim_id, is_left_out, left_out
 from unstuck.model.settlement import NotStarted
 from unstuck.model.times import Times
 from unstuck.model.trouble import Trouble
@@ -191,8 +191,8 @@ class RemoteClaimer:
         if question.error is not None:
             self._ledger.give_up(question.claim)
             raise question.error
-        whole = [job for job in question.jobs if job.payload]
-        large = [job for job in question.jobs if not job.payload]
+        whole = [job for job in question.jobs if not is_left_out(job.payload)]
+        large = [job for job in question.jobs if is_left_out(job.payload)]
         self._ledger.admit(question.claim, whole, self._clock.boot(), missing=len(large))
         if large:
             name = "unstuck-payloads"
@@ -257,14 +257,22 @@ class RemoteClaimer:
             if not payloads:
                 self._clock.wait(threading.Event(), self._times.poll)
                 continue
-            came = [job._replace(payload=text) for job, text in zip(jobs, payloads, strict=False) if text is not None]
+            came = [(job, text) for job, text in zip(jobs, payloads, strict=False) if text is not None]
             jobs = jobs[len(payloads) :]
-            self._ledger.admit(claim, came, self._clock.boot(), missing=len(jobs))
+            if changed := [job for job, text in came if left_out(text) != job.payload]:
+                emit("payloads_changed", level=logging.WARNING, jobs=len(changed), job=changed[0].id)
+                self._give_back(changed)
+            ours = [job._replace(payload=text) for job, text in came if left_out(text) == job.payload]
+            self._ledger.admit(claim, ours, self._clock.boot(), missing=len(jobs))
             self._needs.landed()
         if jobs:
-            self._ledger.settle_unseen(jobs, self._clock.boot())
-            self._needs.report([Report(job.ref, NotStarted()) for job in jobs])
+            self._give_back(jobs)
             self._ledger.admit(claim, [], self._clock.boot())
+
+    def _give_back(self, jobs: list[ClaimedJob]) -> None:
+        """While their claim is under way, so that no beat takes them for forgotten."""
+        self._ledger.settle_unseen(jobs, self._clock.boot())
+        self._needs.report([Report(job.ref, NotStarted()) for job in jobs])
 
 
 def granted(served: Served, grant: Grant) -> Served:

@@ -115,8 +115,8 @@ class OffersPort(Protocol):
 
     def take(self, worker: int, claim: str, wanted: Wanted, *, again: bool = False) -> list[ClaimedJob]:
         """Jobs that the server chose and offers under this claim id; none: there was nothing while it waited.
-        `again`: an answer to the same claim id may have been lost. Those without a payload are too much for an answer
-        that must be acknowledged in seconds: `payloads` has it."""
+        `again`: an answer to the same claim id may have been lost. A payload that is too much for an answer that must
+        be acknowledged in seconds is left out (`model/offers.py`): `payloads` has it."""
         ...
 
     def acknowledge(self, worker: int, claim: str, offers: Sequence[AttemptRef]) -> list[Verdict]: ...
