@@ -13,6 +13,7 @@ import pytest
 
 from tests.executor.watch import APP, Watch, is_gone
 from tests.support.eventually import eventually
+from unstuck.executor.descendants import executor_of, processes
 from unstuck.model.settlement import Returned
 from unstuck.worker.processes import Imported, ImportFailed
 
@@ -125,6 +126,24 @@ def test_an_app_that_leaves_a_thread_running_is_spawned_with_the_reason(tmp_path
         assert imported.mode == "spawn"
         assert "1 Python thread" in imported.reason
         assert watch.run(watch.executor(), "add", 1, 2).outcome == Returned("3")
+
+
+@pytest.mark.parametrize("mode", ["fork", "spawn"])
+def test_the_database_is_known_to_handlers_and_stands_in_no_command_line(tmp_path: Path, mode: str) -> None:
+    """Its password would be told to everybody on this host."""
+    address = "postgresql://shop:hush@localhost/shop"
+    text = APP_TEXT.replace("return a + b", "import os; return os.environ['UNSTUCK_DATABASE']")
+    (tmp_path / "my_app.py").write_text(text)
+    watch = Watch(mode, f"{tmp_path / 'my_app.py'}:app", database=address)
+    try:
+        executor = watch.executor()
+        assert watch.result(executor, "add", 1, 2) == address
+        started = [found.pid for found in processes() if executor_of(found.pid, watch.incarnation) is not None]
+        assert len(started) >= 2
+        lines = [Path(f"/proc/{pid}/cmdline").read_text() for pid in started]
+        assert [line for line in lines if "hush" in line] == []
+    finally:
+        watch.close()
 
 
 def test_forking_is_switched_off_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -320,7 +320,9 @@ def _hear_terms(control: socket.socket) -> tuple[WorkerTerms, int]:
 def _become_guard(setup: ZygoteSetup, terms: WorkerTerms, page: int) -> None:
     os.set_inheritable(setup.control, True)
     os.set_inheritable(page, True)
-    guard = replace(setup, role="guard", page=page, terms=msgspec.json.encode(terms).decode())
+    # A command line is everybody's to read; the database, with its password, is in the environment by now.
+    known = msgspec.structs.replace(terms, database=None)
+    guard = replace(setup, role="guard", page=page, terms=msgspec.json.encode(known).decode())
     os.execv(sys.executable, guard.argv())
 
 
