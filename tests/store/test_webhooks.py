@@ -31,6 +31,8 @@ from tests.support.webhooks import (
     the_duty,
 )
 from unstuck.assembly.janitor import event_bodies
+from unstuck.clock import MachineClock
+from unstuck.janitor.budget import Budget
 from unstuck.janitor.webhooks import WebhooksDuty
 from unstuck.model.errors import (
     Conflict,
@@ -469,6 +471,31 @@ def test_a_webhook_that_cannot_be_written_costs_no_other_an_event_and_misses_non
     duty.tick(Times().sweep, endless())
     duty.tick(Times().sweep, endless())
     assert [each.job for each in deliveries(store, "bad")] == jobs
+
+
+def test_webhooks_that_cannot_be_written_take_no_more_than_a_turn(
+    store: SqlStore, store_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each of them may take its whole patience: the rescue of lost jobs comes between two turns, not behind all."""
+    names = [made(store, f"hook-{n}").name for n in range(4)]
+    refuse(store_url, "unstuck_deliveries", "1 = 1")
+    job = submitted(store)
+    duty = the_duty(store)
+
+    def tried(now: float) -> int:
+        """In a turn whose time is over as soon as it is asked for."""
+        caplog.clear()
+        duty.tick(now, Budget(MachineClock(), 0.0))
+        return sum("webhook_not_copied" in line.message for line in caplog.records)
+
+    turns = [tried(0.0) for _ in range(20)]
+    assert (sum(turns), max(turns)) == (len(names), 1)
+    again = [tried(Times().sweep) for _ in names]
+    assert again == [1] * len(names)
+    mended(store_url, "unstuck_deliveries")
+    for _ in names:
+        duty.tick(2 * Times().sweep, Budget(MachineClock(), 0.0))
+    assert [each.job for name in names for each in deliveries(store, name)] == [job.id] * len(names)
 
 
 def test_a_row_that_somebody_holds_delays_nothing_but_itself(server_url: str, server: SqlStore) -> None:

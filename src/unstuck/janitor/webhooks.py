@@ -65,7 +65,7 @@ class WebhooksDuty(SweepDuty):
 
     def _copy(self, now: float, budget: Budget) -> int:
         body, asked = self._bodies(), 0
-        made = self._try_again(body, now)
+        made = self._try_again(body, now, budget)
 
         def copy(most: int) -> Copied:
             nonlocal asked
@@ -80,13 +80,14 @@ class WebhooksDuty(SweepDuty):
                     raise
                 if asked > 1 and not isinstance(problem, StoreBusy):
                     return made  # fewer the next time; what is slow or held is not looked for by halves
-                copied = self._each(body, now)
+                copied = self._each(body, now, budget)
             made += copied.made
             if not copied.has_more or budget.is_over():
                 return made
 
-    def _try_again(self, body: MakeBody, now: float) -> int:
-        """Those that could not be served, each alone: they keep no other back."""
+    def _try_again(self, body: MakeBody, now: float, budget: Budget) -> int:
+        """Those that could not be served, each alone: they keep no other back. The first to come are those that have
+        rested for longest."""
         due = [number for number, until in self._spared.items() if until <= now]
         behind = {webhook.number: webhook for webhook in self._store.webhooks_behind()} if due else {}
         made = 0
@@ -94,11 +95,18 @@ class WebhooksDuty(SweepDuty):
             del self._spared[number]
             if number in behind:
                 made += self._alone(behind[number], body, now)
+                if budget.is_over():
+                    break
         return made
 
-    def _each(self, body: MakeBody, now: float) -> Copied:
-        """The next event, for each webhook by itself."""
-        made = sum(self._alone(webhook, body, now) for webhook in self._store.webhooks_behind(list(self._spared)))
+    def _each(self, body: MakeBody, now: float, budget: Budget) -> Copied:
+        """The next event, for each webhook by itself. One that is slow or held takes its whole patience, and so may
+        hundreds."""
+        made = 0
+        for webhook in self._store.webhooks_behind(list(self._spared)):
+            made += self._alone(webhook, body, now)
+            if budget.is_over():
+                break
         return Copied(1, made, has_more=True)
 
     def _alone(self, webhook: WebhookName, body: MakeBody, now: float) -> int:
