@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -16,6 +17,7 @@ from tests.support.holdings import a_post
 from tests.support.troubles import execute, holding
 from unstuck.chance import SystemChance
 from unstuck.clock import Clock, FakeClock, MachineClock
+from unstuck.model.errors import StoreUnavailable
 from unstuck.model.job import AttemptRef, ClaimedJob, NewJob, WorkflowRecord
 from unstuck.model.policy import Policy
 from unstuck.model.settlement import ErrorInfo, Stuck
@@ -33,6 +35,7 @@ from unstuck.store.port import (
     Pause,
     Report,
     Route,
+    Share,
     Store,
 )
 from unstuck.worker import known_routes
@@ -253,7 +256,7 @@ def test_tenants_are_served_by_their_weights(store: Store) -> None:
 
 
 @pytest.mark.parametrize("ahead", [0, 200], ids=["slow", "quick"])
-def test_heldlot_takes_the_jobs_of_a_tenant_by_age_whatever_their_workflow(store: Store, ahead: int) -> None:
+def test_one_slot_takes_the_jobs_of_a_tenant_by_age_whatever_their_workflow(store: Store, ahead: int) -> None:
     """F5: sent one by one and many at once, with a head start for some, and with routes that run dry."""
     names = ["w0", "w1", "w2", "w3", "w4"]
     jobs = [a_job(workflow=names[n * n % 5], priority=n % 7 // 6) for n in range(40)]
@@ -265,7 +268,7 @@ def test_heldlot_takes_the_jobs_of_a_tenant_by_age_whatever_their_workflow(store
     for name in names if ahead else ():
         for _ in range(10):
             pace.note(name, 1)
-    room = heldlot(ahead)
+    room = one_slot(ahead)
     ledger.publish(room)
 
     found = [job.id for job in rounds(claimer, ledger, 2 * len(expected), room=room)]
@@ -273,7 +276,7 @@ def test_heldlot_takes_the_jobs_of_a_tenant_by_age_whatever_their_workflow(store
     assert found == expected
 
 
-def heldlot(ahead: int) -> FreeRoom:
+def one_slot(ahead: int) -> FreeRoom:
     """As the supervisor of a worker with one slot counts it, whose executor is idle."""
     return room_of([a_post(slots=1)], [], Seats(1, 1), may_fetch_ahead=ahead > 0)
 
@@ -382,6 +385,37 @@ def test_a_limit_that_was_held_is_no_trouble_any_more_once_others_have_claimed(s
     seen_at = one._looked_at
     eventually(lambda: MachineClock().boot() >= seen_at + _LOOK_EVERY)
     eventually(lambda: rounds(one, ledger, 1) == [] and one.troubles == {}, timeout=3.0)
+
+
+class Slipping:
+    """The store; its first claim of what a limit counts does not get through."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.has_slipped = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def claim(self, worker: int, claim: str, shares: Sequence[Share]) -> Claimed:
+        if not self.has_slipped and any(share.is_limited for share in shares):
+            self.has_slipped = True
+            raise StoreUnavailable("the connection broke")
+        return self._store.claim(worker, claim, shares)
+
+
+def test_a_claim_that_failed_is_no_trouble_any_more_once_others_have_claimed(store: Store) -> None:
+    store.set_limit(Limit("workflow", "limited", EVERY, "dana", concurrency=5))
+    job = submitted(store, workflow="limited")
+    ledger, other = Ledger(), Ledger()
+    slipping, clock = Slipping(store), FakeClock()
+    one, another = a_claimer(slipping, ledger, "limited", clock=clock), a_claimer(store, other, "limited")
+    eventually(lambda: rounds(one, ledger, 1) == [] and slipping.has_slipped)
+    assert "limited claim" in one.troubles
+    assert [found.id for found in rounds(another, other, 3)] == [job.id]
+    clock.advance(_LOOK_EVERY)
+    assert rounds(one, ledger, 1) == []
+    assert one.troubles == {}
 
 
 def comes_at_once(store: Store, claimer: Claimer, ledger: Ledger, clock: FakeClock) -> None:
@@ -617,12 +651,12 @@ def test_who_takes_jobs_one_by_one_looks_first_also_after_a_hint(store: Store) -
     """F5: the route that gave jobs last need not have the eldest."""
     hinting, ledger = Hinting(store), Ledger()
     claimer = a_claimer(hinting, ledger, "w", slots=1)
-    ledger.publish(heldlot(0))
+    ledger.publish(one_slot(0))
     store.submit([a_job(workflow="w")])
-    assert len(rounds(claimer, ledger, 2, room=heldlot(0))) == 1
+    assert len(rounds(claimer, ledger, 2, room=one_slot(0))) == 1
     hinting.coming = [a_job(workflow="w")]
     hinting.verbs.clear()
-    assert len(rounds(claimer, ledger, 2, room=heldlot(0))) == 1
+    assert len(rounds(claimer, ledger, 2, room=one_slot(0))) == 1
     verbs = [verb for verb in hinting.verbs if verb != "weights"]
     assert verbs[:4] == ["due", "wait_for_work", "due", "open_routes"]
 

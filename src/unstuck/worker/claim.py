@@ -381,6 +381,7 @@ class Claimer:
         """Once nothing waits there, others may have claimed it: then no claim of ours would find the limit free."""
         if self._held and not self._known.looked_to and self._known.bids.keys().isdisjoint(self._held):
             self._mind_held(Claimed())
+            self._side_tasks.tell("limited claim", None)
 
     def _whose_limits(self) -> str:
         names = sorted({route.workflow for number in self._held if (route := self._known.routes.get(number))})
