@@ -98,11 +98,15 @@ class ZygoteProcess:
         poller = select.poll()
         poller.register(self.control, select.POLLIN)
         poller.register(self.output, select.POLLIN)
-        while (left := self.started_at + limit - boot()) > 0:
+        until = self.started_at + limit
+        while (left := until - boot()) > 0:
             for fd, _ in poller.poll(left * 1000):
                 if fd == self.control.fileno():
-                    if (settings := self._answer(self.control.recv(_READ))) is not None:
+                    data = self.control.recv(_READ)
+                    if (settings := self._answer(data)) is not None:
                         return settings
+                    if not data:
+                        raise NotImported(self._last_words(until))
                 elif not self._keep_printed():
                     poller.unregister(fd)
         raise NotImported(f"it took longer than {limit:g} s")
@@ -117,11 +121,16 @@ class ZygoteProcess:
                     raise NotAnApp(self.app, message.found)
                 case AppFailed():
                     raise NotImported(message.error)
-        if data:
-            return None
-        how = ending(self.process.wait())
+        return None
+
+    def _last_words(self, until: float) -> str:
+        """It hung up: most end then, but code that closes all descriptors closes ours too, and goes on."""
+        try:
+            how = ending(self.process.wait(max(0.0, until - boot())))
+        except subprocess.TimeoutExpired:
+            how = "it closed its end of our socket"
         self._keep_printed()
-        raise NotImported(self.printed.decode(errors="replace").strip() or how)
+        return self.printed.decode(errors="replace").strip() or how
 
     def _keep_printed(self) -> bool:
         """False: nobody holds the other end."""
