@@ -13,6 +13,7 @@ from tests.conftest import StoreClock
 from tests.support.builders import a_worker, claimed, settle, submitted
 from tests.support.eventually import eventually
 from tests.support.receiver import Message, receiving
+from tests.support.threads import no_more_threads
 from tests.support.troubles import allow as mended
 from tests.support.troubles import holding, refuse
 from tests.support.webhooks import SECRET, a_sender, allow, copied, deliveries, kept, made, seen, setting, states
@@ -109,6 +110,21 @@ def test_many_receivers_that_never_answer_leave_places_for_those_that_do(store: 
         eventually(lambda: well.taken != [], timeout=5)
         assert len(asked) == MOST_DOUBTFUL
         go_on.set()
+
+
+def test_a_sender_that_got_no_threads_has_its_places_once_it_gets_some(store: SqlStore, clock: StoreClock) -> None:
+    allow(store)
+    with receiving() as receiver:
+        made(store, url=receiver.url)
+        submitted(store)
+        copied(store)
+        sender = a_sender(store)
+        for _ in range(MOST_AT_ONCE):
+            with no_more_threads(), pytest.raises(RuntimeError, match="thread"):
+                sender.look()
+            clock.advance(60)  # its lease has run out
+        sender.look()
+        eventually(lambda: states(store) == [DELIVERED], timeout=20)
 
 
 def test_a_sender_that_was_killed_is_followed_by_another(store: SqlStore, clock: StoreClock) -> None:

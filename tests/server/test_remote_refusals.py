@@ -20,6 +20,7 @@ from tests.support.builders import a_job, chance, record, submitted
 from tests.support.cut_link import CutLink
 from tests.support.eventually import eventually
 from tests.support.refusing_link import LinkAnswer, RefusingLink
+from tests.support.threads import no_more_threads
 from unstuck.clock import Clock, FakeClock, MachineClock, boot
 from unstuck.model import errors
 from unstuck.model.errors import InvalidInput, NotPermitted, SchemaMismatch
@@ -240,6 +241,17 @@ def test_a_large_result_is_sent_by_itself_and_nothing_waits_for_it(site: Site, s
 
         eventually(sent)
     assert record(store, large.id).state is JobState.COMPLETED
+
+
+def test_a_large_result_is_sent_once_there_is_a_thread_for_it(site: Site, store: SqlStore) -> None:
+    job = submitted(store)
+    with entered(site, store, lambda verb: None) as far:
+        (given,) = far.take()
+        report = Report(given.ref, Returned(f'"{"x" * (1 << 20)}"'), 5)
+        with no_more_threads(), pytest.raises(RuntimeError, match="thread"):
+            far.port.settle(far.number, [report])
+        eventually(lambda: far.port.settle(far.number, [report])[0].verdict is Verdict.DONE)
+    assert record(store, job.id).state is JobState.COMPLETED
 
 
 def test_a_large_result_lands_although_its_link_is_cut_again_and_again(site: Site, store: SqlStore) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 import pytest
 
 from tests.support.builders import a_worker, chance, submitted
 from tests.support.eventually import eventually
+from tests.support.threads import no_more_threads
 from unstuck.clock import MachineClock
 from unstuck.model.job import WorkflowRecord
 from unstuck.model.offers import claim_id
@@ -75,3 +77,16 @@ def test_whoever_comes_is_not_told_by_a_look_from_before(store: SqlStore, desk: 
         assert found() == 0
         submitted(store)
         assert found() == 1
+
+
+def test_whoever_comes_while_no_thread_can_be_started_keeps_nobody_from_being_woken(
+    store: SqlStore, desk: WorkDesk
+) -> None:
+    number, wanted, woken = a_worker(store).number, Wanted(4, ("greet",), ("default",), wait=30.0), threading.Event()
+    early, late = (Taker(number, claim_id(number, chance.nonce()), wanted) for _ in range(2))
+    with no_more_threads(), pytest.raises(RuntimeError, match="thread"):
+        desk.join(early, lambda: None)
+    desk.join(late, woken.set)
+    assert not desk.find(late).jobs
+    submitted(store)
+    eventually(woken.is_set)

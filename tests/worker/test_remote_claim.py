@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 
 from tests.support.eventually import eventually
+from tests.support.threads import no_more_threads
 from unstuck.chance import SystemChance
 from unstuck.clock import MachineClock
 from unstuck.model.errors import OutcomeUnknown, StoreUnavailable
@@ -287,6 +288,30 @@ def test_a_worker_that_leaves_repeats_an_acknowledgement_no_longer_than_the_offe
         return ledger.is_empty
 
     eventually(is_over, timeout=5)
+
+
+def test_a_question_that_cannot_be_asked_for_want_of_a_thread_leaves_nothing_under_way() -> None:
+    shelf = Shelf(jobs=1)
+    claimer, ledger = claimer_of(shelf)
+    with no_more_threads(), pytest.raises(RuntimeError, match="thread"):
+        claimer.tick()
+    assert ledger.is_empty
+    eventually(lambda: claimer.tick() or ledger.held == 1)
+
+
+def test_large_payloads_that_nobody_can_ask_for_go_back() -> None:
+    shelf = Shelf(jobs=2)
+    shelf.large = frozenset({1})
+    shelf.may_answer.clear()
+    reports: list[Report] = []
+    claimer, ledger = claimer_of(shelf, report=reports.extend)
+    eventually(lambda: claimer.tick() or shelf.asked)
+    shelf.may_answer.set()
+    eventually(lambda: shelf.acknowledged)
+    with no_more_threads(), pytest.raises(RuntimeError, match="thread"):
+        eventually(lambda: claimer.tick())
+    assert [(report.ref.job, type(report.outcome)) for report in reports] == [(1, NotStarted)]
+    assert (ledger.held, pending(ledger)) == (1, ())
 
 
 def test_a_question_whose_answer_was_lost_is_asked_again_under_its_claim_id() -> None:

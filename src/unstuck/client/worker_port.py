@@ -190,8 +190,9 @@ class RemoteWorkerPort:
         self._number, self._heard_at = answer.worker.number, self._clock.boot()
         self._protocol, self._grant = answer.protocol, answer.grant
         if self._control is None:
-            self._control = threading.Thread(target=self._listen, name="unstuck-control", daemon=True)
-            self._control.start()
+            control = threading.Thread(target=self._listen, name="unstuck-control", daemon=True)
+            control.start()
+            self._control = control
         return answer.worker
 
     def renew(
@@ -491,8 +492,8 @@ class _LargeReports:
         with self._lock:
             answer = self._answers.pop(report.ref, None)
             if answer is None and self._sent is None:
-                self._sent = report.ref
                 threading.Thread(target=self._send, args=(report,), name="unstuck-large", daemon=True).start()
+                self._sent = report.ref
         if isinstance(answer, Exception):
             raise answer
         return answer or Settled(report.ref, Verdict.BUSY)

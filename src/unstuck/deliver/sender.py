@@ -162,9 +162,9 @@ class Sender:
             name=f"unstuck-deliver-{sending.webhook}",
             daemon=True,
         )
-        with self._lock:
+        with self._lock:  # which it takes to leave
+            thread.start()
             self._threads[thread] = is_doubtful
-        thread.start()
 
     # --- one webhook's turn ---------------------------------------------------------------------------------------
     def _serve(self, sending: DeliveryTurn, rules: WebhookRules, leased_at: float) -> None:

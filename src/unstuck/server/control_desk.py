@@ -61,11 +61,12 @@ class ControlDesk:
 
     def join(self, listener: ControlListener) -> None:
         with self._lock:
+            if self._thread is None and not self._closed.is_set():
+                thread = threading.Thread(target=self._keep, name="unstuck-control", daemon=True)
+                thread.start()
+                self._thread = thread
             self._listeners.add(listener)
             self._has_listeners.set()
-            if self._thread is None and not self._closed.is_set():
-                self._thread = threading.Thread(target=self._keep, name="unstuck-control", daemon=True)
-                self._thread.start()
 
     def leave(self, listener: ControlListener) -> None:
         with self._lock:

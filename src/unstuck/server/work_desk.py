@@ -113,11 +113,12 @@ class WorkDesk:
     def join(self, taker: Taker, wake: Callable[[], None]) -> None:
         """`wake` is called on another thread, whenever there may be something for it, until it leaves."""
         with self._lock:
+            if self._thread is None and not self._closed.is_set():
+                thread = threading.Thread(target=self._listen, name="unstuck-work", daemon=True)
+                thread.start()
+                self._thread = thread
             self._waiting[taker] = wake, self._clock.boot()
             self._has_waiters.set()
-            if self._thread is None and not self._closed.is_set():
-                self._thread = threading.Thread(target=self._listen, name="unstuck-work", daemon=True)
-                self._thread.start()
 
     def leave(self, taker: Taker) -> None:
         with self._lock:

@@ -155,7 +155,11 @@ class RemoteClaimer:
             # Closed before the main thread could see our announcement: it may count on nothing being under way.
             self._ledger.give_up(claim)
             return
-        self._question = _Question(claim, lambda: self._ask(claim, wanted), self._stirred.set)
+        try:
+            self._question = _Question(claim, lambda: self._ask(claim, wanted), self._stirred.set)
+        except RuntimeError:  # its thread cannot be started
+            self._ledger.give_up(claim)
+            raise
         self._follow(self._question)
 
     def _wanted(self, served: Served) -> Wanted | None:
@@ -194,14 +198,21 @@ class RemoteClaimer:
         whole = [job for job in question.jobs if not is_left_out(job.payload)]
         large = [job for job in question.jobs if is_left_out(job.payload)]
         self._ledger.admit(question.claim, whole, self._clock.boot(), missing=len(large))
-        if large:
-            name = "unstuck-payloads"
-            threading.Thread(target=self._fetch, args=(question.claim, large), name=name, daemon=True).start()
         self._was_in_vain = not question.jobs
         if jobs := question.jobs:
             first, name = jobs[0], self._needs.name
             emit("acquired", level=logging.DEBUG, worker=name, jobs=len(jobs), job=first.id, workflow=first.workflow)
             self._needs.landed()
+        if large:
+            self._begin_fetch(question.claim, large)
+
+    def _begin_fetch(self, claim: str, large: list[ClaimedJob]) -> None:
+        try:
+            threading.Thread(target=self._fetch, args=(claim, large), name="unstuck-payloads", daemon=True).start()
+        except RuntimeError:  # it cannot be started, and nobody else would ask for them
+            self._give_back(large)
+            self._ledger.admit(claim, [], self._clock.boot())
+            raise
 
     def _drop(self) -> None:
         """What it may still bring nobody acknowledges. What is being acknowledged the supervisor gives back."""

@@ -48,12 +48,13 @@ class CallWatchdog:
 
     def watch(self, line: Line, deadline: float) -> None:
         with self._lock:
+            if self._thread is None:
+                thread = threading.Thread(target=self._loop, name="unstuck-call-deadline", daemon=True)
+                thread.start()
+                self._thread = thread
             line.deadline = deadline
             self._lines.add(line)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._loop, name="unstuck-call-deadline", daemon=True)
-                self._thread.start()
-            elif deadline < self._sleeps_until:
+            if deadline < self._sleeps_until:
                 # Rare: the thread sleeps until the oldest deadline it knew, and new calls end after that.
                 self._changed.notify()
 
