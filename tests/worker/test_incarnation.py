@@ -15,19 +15,21 @@ from tests.support.fake_fleet import FakeFleet
 from unstuck.assembly.janitor import build_janitor
 from unstuck.chance import SystemChance
 from unstuck.clock import MachineClock
-from unstuck.model.errors import InvalidSettings, OutcomeUnknown
-from unstuck.model.job import ClaimedJob, JobRecord, NewJob, WorkflowRecord
+from unstuck.model.errors import InvalidSettings, OutcomeUnknown, StoreUnavailable
+from unstuck.model.job import AttemptRef, ClaimedJob, JobRecord, NewJob, WorkflowRecord
 from unstuck.model.lifecycle import JobState
+from unstuck.model.offers import left_out, offered
 from unstuck.model.policy import Policy
 from unstuck.model.settlement import Returned, Stopped
 from unstuck.model.times import Times
-from unstuck.store.port import Claimed, Share, Store, WorkerOrder
+from unstuck.store.port import Claimed, Grant, Share, Store, Verdict, Wanted, WorkerOrder
 from unstuck.store.sql_store import SqlStore
 from unstuck.worker.claim import Claimer
 from unstuck.worker.incarnation import Incarnation
-from unstuck.worker.parts import End, WorkerParts
+from unstuck.worker.parts import ClaimerNeeds, End, WorkerParts
 from unstuck.worker.placing import Seats
 from unstuck.worker.processes import ExecutorDied, ExecutorView, Finished, Imported, LeftBehind, Started
+from unstuck.worker.remote_claim import RemoteClaimer
 from unstuck.worker.shutdown import Shutdown
 from unstuck.worker.view import WearLimits
 
@@ -128,6 +130,51 @@ def test_code_that_requires_signatures_where_there_is_no_key_does_not_begin(stor
         shop.incarnation.run()
 
     assert not hasattr(shop.incarnation, "claimer")
+
+
+class Withheld:
+    """A server's part: it offers one job, and never comes to give its payload."""
+
+    grant = Grant()
+
+    def __init__(self) -> None:
+        self.has_offered = False
+        self.was_asked = threading.Event()
+
+    def register_workflows(self, workflows: Sequence[WorkflowRecord], **_: Any) -> frozenset[str]:
+        return frozenset()
+
+    def declare_schedules(self, app: str, origin: str, code_version: str, declared: Sequence[Any]) -> list[str]:
+        return []
+
+    def take(self, worker: int, claim: str, wanted: Wanted, *, again: bool = False) -> list[ClaimedJob]:
+        if self.has_offered:
+            return []
+        self.has_offered = True
+        ref = AttemptRef(1, 1, offered(claim))
+        return [ClaimedJob(ref, "j1", 1, "default", "default", "w", left_out("{}"), Policy(), 1, False)]
+
+    def acknowledge(self, worker: int, claim: str, offers: Sequence[AttemptRef]) -> list[Verdict]:
+        return [Verdict.DONE] * len(offers)
+
+    def payloads(self, worker: int, refs: Sequence[AttemptRef]) -> list[str | None]:
+        self.was_asked.set()
+        raise StoreUnavailable("no answer")
+
+
+def test_nobody_asks_for_the_payloads_of_an_incarnation_that_has_lost_its_lease(store: SqlStore) -> None:
+    shop, server = Shop(store), Withheld()
+
+    def claimer(needs: ClaimerNeeds) -> RemoteClaimer:
+        return RemoteClaimer(server, needs, TIMES, MachineClock(), SystemChance())
+
+    shop.incarnation.parts = replace(shop.parts, claimer=claimer)
+    shop.open()
+    assert server.was_asked.wait(10)
+    assert store.fence_worker(shop.incarnation._record.number, "the test")
+    shop.thread.join(20)
+    assert shop.ends == [End.FENCED]
+    eventually(lambda: "unstuck-payloads" not in {thread.name for thread in threading.enumerate()}, timeout=15)
 
 
 @pytest.fixture

@@ -312,7 +312,7 @@ class Incarnation:
         self._wait_for_settles()
         for loop in (*self._others, self._guard, self._beat):
             loop.stop()
-        self.state.ledger.has_room.set()
+        self.claimer.close()  # nobody has told it yet if the lease was lost
         for part in (self.settler, self.flow_calls, self.requests):
             part.wake()
         limit = self.times.poll + 2 * self.times.store_call + self.times.slack
