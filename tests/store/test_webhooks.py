@@ -297,6 +297,18 @@ def test_the_feed_waits_for_webhooks_that_are_behind_and_not_for_ever(store: Sql
     assert [news.title for news in store.notifications("default")] == ["Webhooks missed events"]
 
 
+def test_that_a_webhook_missed_events_leads_to_it_whatever_it_is_called(store: SqlStore, clock: StoreClock) -> None:
+    made(store, "a b/c")
+    submitted(store)
+    store.sequence(86400.0)
+    clock.advance(days=5)
+    store.forget_feed(86400.0)
+    copied(store)
+    assert [(news.title, news.link) for news in store.notifications("default")] == [
+        ("Webhooks missed events", "/webhooks/a%20b%2Fc")
+    ]
+
+
 def test_a_day_without_any_process_loses_nothing(store: SqlStore, clock: StoreClock) -> None:
     made(store)
     job = submitted(store)  # and nobody gives it its place

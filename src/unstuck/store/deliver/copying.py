@@ -24,6 +24,7 @@ from typing import Any
 from unstuck.model.errors import StoreError
 from unstuck.model.guard import EVERY
 from unstuck.model.payload import clean_text
+from unstuck.model.spelling import screen
 from unstuck.model.webhooks import WebhookFilter, about_of, message_id
 from unstuck.store.database import Row, Transaction
 from unstuck.store.deliver import webhooks
@@ -95,7 +96,7 @@ def _tell_missed(t: Transaction, rows: Sequence[Row], reach: Row) -> None:
             f"webhook {row['name']} of tenant {row['tenant']} was behind for so long that {count:,} places of the "
             "feed were forgotten before they were copied; it goes on with the oldest that is kept"
         )
-        audit.notify(t, MISSED, said, f"{LINK}/{row['name']}", "error", row["tenant"])
+        audit.notify(t, MISSED, said, screen("webhooks", row["name"]), "error", row["tenant"])
 
 
 def _add(t: Transaction, row: Row, events: Sequence[tuple[int, FeedEvent]], place: int, body: MakeBody) -> int:
