@@ -21,13 +21,14 @@ from tests.support.cut_link import CutLink
 from tests.support.eventually import eventually
 from tests.support.refusing_link import LinkAnswer, RefusingLink
 from tests.support.threads import no_more_threads
+from unstuck.client.worker_port import WHOLE_FOR
 from unstuck.clock import Clock, FakeClock, MachineClock, boot
 from unstuck.model import errors
 from unstuck.model.errors import InvalidInput, NotPermitted, SchemaMismatch
 from unstuck.model.job import AttemptRef
 from unstuck.model.lifecycle import FINAL, JobState, RequestKind
 from unstuck.model.news import Publication
-from unstuck.model.offers import claim_id
+from unstuck.model.offers import claim_id, left_out
 from unstuck.model.settlement import Returned
 from unstuck.server.problems import HttpProblem
 from unstuck.store.port import AttemptOutput, Beat, NewChild, NewStep, Report, Verdict, wire
@@ -217,13 +218,19 @@ def test_what_the_server_refuses_of_one_keeps_no_other_from_its_end(site: Site, 
 def test_of_two_servers_behind_one_address_one_may_be_older(site: Site, store: SqlStore) -> None:
     """It does not know that payloads can come apart: what it refuses once is asked as it was before."""
     submitted(store, payload="x" * 2 * wire.MOST_PAYLOADS)
-    older = iter([INVALID])
-    with entered(site, store, lambda verb: next(older, None) if verb == "take" else None) as far:
+    older, clock = iter([INVALID]), StillClock()
+    with entered(site, store, lambda verb: next(older, None) if verb == "take" else None, clock) as far:
         with pytest.raises(InvalidInput):
             far.take()
         claim = claim_id(far.number, chance.nonce())
         (given,) = far.port.take(far.number, claim, far.wanted())
-    assert len(given.payload) == 2 * wire.MOST_PAYLOADS
+        assert len(given.payload) == 2 * wire.MOST_PAYLOADS
+        # Once it is updated too, large payloads come apart again.
+        clock.advance(WHOLE_FOR)
+        submitted(store, payload="y" * 2 * wire.MOST_PAYLOADS)
+        claim = claim_id(far.number, chance.nonce())
+        (given,) = far.port.take(far.number, claim, far.wanted())
+        assert given.payload == left_out("y" * 2 * wire.MOST_PAYLOADS)
 
 
 def test_a_large_result_is_sent_by_itself_and_nothing_waits_for_it(site: Site, store: SqlStore) -> None:

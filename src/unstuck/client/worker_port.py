@@ -79,6 +79,8 @@ _LONGEST_REST = {"acknowledge": 0.5, "take": 10.0}
 _LONGEST_REST_OF_OTHERS = 2.0
 #: These come at a pace of their own, whatever the server wants: the lease depends on them, or who asked for a cancel.
 _NEVER_LATER = frozenset({"", "register", "renew", "reconcile", "control", "fence_worker", "unregister_worker"})
+#: Seconds for which payloads are taken whole after a server that does not know them apart, while others do.
+WHOLE_FOR = 60.0
 #: Bytes of reports in one request, before they are escaped; one that is larger is sent by itself.
 _BODY = 1 << 20
 _LARGE_REPORT = 256 << 10
@@ -107,6 +109,7 @@ class RemoteWorkerPort:
         self._closed = threading.Event()
         self._control: threading.Thread | None = None
         self._protocol = wire.PROTOCOL
+        self._whole_until = float("-inf")
         self._grant = Grant()
         #: Why its key works no more, once that is known for sure; and who is told of it.
         self._refusal: str | None = None
@@ -315,7 +318,7 @@ class RemoteWorkerPort:
         return list(answer.refused)
 
     def take(self, worker: int, claim: str, wanted: Wanted, *, again: bool = False) -> list[ClaimedJob]:
-        fetches = self._protocol >= wire.FETCHES
+        fetches = self._protocol >= wire.FETCHES and self._clock.boot() >= self._whole_until
         body = wire.TakeBody(**self._self, claim=claim, wanted=wanted, again=again, fetches=fetches)
         try:
             answer: wire.TakeAnswer = self._let_in(
@@ -323,7 +326,7 @@ class RemoteWorkerPort:
             )
         except InvalidInput:
             if fetches:  # of two servers behind one address one is older, while they are updated
-                self._protocol = wire.FETCHES - 1
+                self._whole_until = self._clock.boot() + WHOLE_FOR
             raise
         return list(answer.jobs)
 
