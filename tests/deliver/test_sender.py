@@ -112,6 +112,36 @@ def test_many_receivers_that_never_answer_leave_places_for_those_that_do(store: 
         go_on.set()
 
 
+def test_one_that_failed_has_its_turn_beside_many_that_always_have_something_to_send(
+    store: SqlStore, clock: StoreClock
+) -> None:
+    """They take every place that is free; a receiver that is back again would wait for as long as they are busy."""
+    allow(store)
+    go_on, is_back = threading.Event(), threading.Event()
+
+    def busy(message: Message) -> int:
+        go_on.wait(60)
+        return 200
+
+    with receiving(busy) as many, receiving(lambda message: 200 if is_back.is_set() else 503) as lame:
+        sender = a_sender(store)
+        made(store, "lame", lame.url)
+        submitted(store)
+        copied(store)
+        sender.look()
+        eventually(lambda: seen(store, "lame").failures == 1)
+        for n in range(2 * MOST_AT_ONCE):
+            made(store, f"busy-{n}", many.url)
+        submitted(store)
+        copied(store)
+        clock.advance(60)
+        is_back.set()
+        sender.look()
+        eventually(lambda: DELIVERED in states(store, "lame"), timeout=5)
+        go_on.set()
+        eventually(lambda: not sender._threads, timeout=20)
+
+
 def test_a_sender_that_got_no_threads_has_its_places_once_it_gets_some(store: SqlStore, clock: StoreClock) -> None:
     allow(store)
     with receiving() as receiver:

@@ -113,8 +113,9 @@ class Sender:
         with self._lock:
             room, doubtful = MOST_AT_ONCE - len(self._threads), MOST_DOUBTFUL - sum(self._threads.values())
         rules = self._store.webhook_rules()
-        begun = self._begin_some(rules, room, is_doubtful=False)
-        begun += self._begin_some(rules, min(room - begun, doubtful), is_doubtful=True)
+        # The doubtful first: those that always have something to send would leave them no place.
+        begun = self._begin_some(rules, min(room, doubtful), is_doubtful=True)
+        begun += self._begin_some(rules, room - begun, is_doubtful=False)
         return 0.05 if begun else LOOK_EVERY
 
     def _begin_some(self, rules: WebhookRules, most: int, *, is_doubtful: bool) -> int:
