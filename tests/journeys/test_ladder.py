@@ -361,7 +361,7 @@ def test_a25_who_is_alone_in_its_process_and_ignores_everything_gets_term_then_k
 
     is_stuck(ending, GRACE)
     assert "in alone_swallows_interrupt" in ending.stack, ending.stack
-    pid = int(eventually(lambda: note.exists() and note.read_text()).split()[0])
+    pid = int(eventually(lambda: note.read_text() if note.exists() else "").split()[0])
     assert pid != company.pid
     eventually(lambda: not is_alive(pid), timeout=3)
     undisturbed(company, company.all)
