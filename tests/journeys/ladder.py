@@ -194,11 +194,15 @@ def replaced_at_once(company: Company, since: float) -> None:
 
 def capacity_is_whole(company: Company) -> None:
     """As many innocents as there are slots run at the same time, half of them coroutines, all in one new process."""
-    half, seconds = company.slots // 2, 2.0 if company.worker.is_far else 0.8
+    half, may_end = company.slots // 2, company.worker.log.with_suffix(".all-have-begun")
+    lasting = (50.0, str(may_end))
     fresh = [
-        *company.jobs.enqueue_many("innocent.sync", seconds, times=company.slots - half),
-        *company.jobs.enqueue_many("innocent.async", seconds, times=half),
+        *company.jobs.enqueue_many("innocent.sync", *lasting, times=company.slots - half),
+        *company.jobs.enqueue_many("innocent.async", *lasting, times=half),
     ]
+    for job in fresh:
+        whereabouts(company.jobs, job)
+    may_end.touch()
     told = [json.loads(company.jobs.until(job, JobState.COMPLETED, within=15).result or "{}") for job in fresh]
     assert len({where["pid"] for where in told}) == 1
     assert max(where["began"] for where in told) < min(where["ended"] for where in told), told
