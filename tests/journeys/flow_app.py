@@ -121,7 +121,8 @@ def step_while_asked(ctx: unstuck.Context, path: str) -> str:
 
     def slow() -> str:
         mark(path, "slow")
-        time.sleep(1.0)
+        _until_told(path)
+        time.sleep(0.5)
         return "slow"
 
     return str(ctx.step("slow", slow))
@@ -131,8 +132,7 @@ def step_while_asked(ctx: unstuck.Context, path: str) -> str:
 def parks_when_told(ctx: unstuck.Context, path: str) -> None:
     """Obeys no request; parks, once a file says so."""
     mark(path, "begun")
-    while not Path(path + ".go").exists():
-        time.sleep(0.02)
+    _until_told(path)
     try:
         ctx.approval("May I?")
     except unstuck.Cancelled:
@@ -147,7 +147,13 @@ def parks_unasked(ctx: unstuck.Context, path: str) -> None:
         ctx.park_for(60)
     finally:
         mark(path, "unwinding")
-        time.sleep(1.5)
+        _until_told(path)
+        time.sleep(0.5)
+
+
+def _until_told(path: str) -> None:
+    while not Path(path + ".go").exists():
+        time.sleep(0.02)
 
 
 @app.workflow(budget={"tokens": 1000})

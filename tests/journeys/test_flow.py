@@ -102,7 +102,7 @@ def test_each_step_is_recorded_once_whatever_is_killed_between_them(
 
 def test_a_hundred_waiting_jobs_on_four_slots_stop_nobody(start: Start, jobs: Jobs, db: Store) -> None:
     """A50"""
-    waiting = jobs.enqueue_many("waits", "go", {"timeout": 60}, times=100)
+    waiting = jobs.enqueue_many("waits", "go", {"timeout": 3600}, times=100)
     worker = start(app=APP, concurrency=4)
     eventually(lambda: db.counts(T)[JobState.WAITING] == 100, timeout=40)
     others = jobs.enqueue_many("add", 1, 2, times=20)
@@ -248,6 +248,7 @@ def test_a_step_that_ends_after_the_request_is_kept(start: Start, jobs: Jobs, ma
     start(app=APP)
     marks.wait_for("slow")
     db.interrupt(T, job, "ann")
+    Path(marks.path + ".go").touch()
     jobs.until(job, JobState.PAUSED, within=30)
     assert [step.result for step in db.steps_of(T, job)] == ['"slow"']
     db.resume(T, job, "ann")
