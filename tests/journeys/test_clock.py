@@ -71,8 +71,8 @@ def test_after_an_hour_back_delays_and_retries_keep_their_distance(
     retried = jobs.enqueue("always_fails", marks.path, backoff_base=3.0, backoff_factor=2.0, retries=1)
     begun = marks.wait_for("begun", within=LOADED)[0][1]
     (delayed,) = jobs.submit("add", 1, 1, delay=3.0)
-    (appointed,) = jobs.submit("add", 1, 1, start_at=jobs.store.now() + timedelta(seconds=2))
     jobs.until(retried, JobState.QUEUED)
+    (appointed,) = jobs.submit("add", 1, 1, start_at=jobs.store.now() + timedelta(seconds=2))
     leap(-HOUR)
 
     jobs.until(retried, JobState.FAILED, within=10)
