@@ -52,7 +52,7 @@ def test_five_stucks_blacklist_a_workflow_and_lifting_lets_it_run_again(
     [gone] = db.blacklist_remove(None, "deploy", "kim")
     assert gone.removed_by == "kim"
     assert db.marks_against("default", "deploy") == 0
-    jobs.until(jobs.enqueue("deploy", mended), JobState.COMPLETED, within=30)
+    jobs.until(jobs.enqueue("deploy", mended, timeout=30), JobState.COMPLETED, within=30)
 
 
 @pytest.mark.timeout(120)
@@ -63,7 +63,7 @@ def test_what_waits_when_a_workflow_is_shut_out_fails_or_is_held_within_a_sweep(
     mended = str(tmp_path / "mended")
     Path(mended).touch()
     failing = jobs.enqueue("deploy", mended)
-    held = jobs.enqueue("deploy", mended, on_blacklist="hold")
+    held = jobs.enqueue("deploy", mended, on_blacklist="hold", timeout=30)
     db.blacklist_add("*", "deploy", "eats the disk", "kim")
 
     start(app=APP, concurrency=2, processes=1)
