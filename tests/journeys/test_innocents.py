@@ -186,6 +186,8 @@ def _zygote(worker: Worker, store: Store) -> int:
     def found() -> int:
         record = worker.record(store)
         assert record is not None
-        return int(record.info["pids"]["zygote"]["pid"])
+        pids = record.info.get("pids", {})
+        assert "zygote" in pids, "its first beats may have come before it"
+        return int(pids["zygote"]["pid"])
 
     return eventually(found)

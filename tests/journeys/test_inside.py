@@ -79,7 +79,7 @@ def test_what_a_handler_said_survives_the_kill_of_its_whole_worker(start: Start,
     first = start("first")
     job = jobs.enqueue("says_and_stays", marks.path, on_lost="fail")
     marks.wait_for("begun")
-    eventually(lambda: said(jobs, job)[0], timeout=5)
+    eventually(lambda: len(said(jobs, job)[0]) == 2, timeout=5)
     assert jobs.state(job) is JobState.RUNNING
     first.kill_all()
     start("second")

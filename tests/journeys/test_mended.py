@@ -119,4 +119,5 @@ def test_the_slots_of_all_processes_together_are_the_concurrency(
     marks.wait_for("begun", 5)
 
     assert set(_count_for(1.5, lambda: len(marks.of("begun")))) == {5}
-    assert sorted(e["running"] for w in db.workers() for e in w.info["executors"]) == [1, 2, 2]
+    # It says so with its next beat.
+    eventually(lambda: sorted(e["running"] for w in db.workers() for e in w.info["executors"]) == [1, 2, 2])
