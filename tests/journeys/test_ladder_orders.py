@@ -117,14 +117,14 @@ def test_a53_a_worker_drained_by_order_leaves_as_after_term(start: Start, jobs: 
 @on_sqlite_in_both_modes
 def test_a_live_stack_shows_where_any_kind_of_job_is(start: Start, jobs: Jobs, client: unstuck.App) -> None:
     company = accompanied(start, jobs, sync=1, coroutines=1, times=replace(TIMES, frozen=30.0))
-    sleeper = jobs.enqueue("stuck.thread_sleep", 5.0, timeout=60)
+    sleeper = jobs.enqueue("stuck.thread_sleep", 8.0, timeout=60)
     has_started(jobs, sleeper)
     (innocent,) = company.coroutines
 
     assert "in thread_sleep" in client.job(sleeper).stack().stack
     assert "in innocent_async" in client.job(innocent).stack().stack
 
-    holder = jobs.enqueue("stuck.holds_gil", 3.0, timeout=60)
+    holder = jobs.enqueue("stuck.holds_gil", 6.0, timeout=60)
     has_started(jobs, holder)
     time.sleep(TIMES.unresponsive)
     assert "in hold_interpreter" in client.job(holder).stack().stack
