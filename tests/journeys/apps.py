@@ -51,10 +51,10 @@ def always_fails(path: str) -> None:
 
 
 @app.workflow
-def nap(ctx: unstuck.Context, path: str, seconds: float) -> str:
-    """Sleeps and can be cancelled."""
+def nap(ctx: unstuck.Context, path: str, seconds: float, resumed: float | None = None) -> str:
+    """Sleeps and can be cancelled; `resumed`: for so long in a later run."""
     mark(path, "begun")
-    ctx.sleep(seconds)
+    ctx.sleep(seconds if resumed is None or ctx.run == 1 else resumed)
     mark(path, "ended")
     return "rested"
 

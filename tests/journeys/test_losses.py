@@ -82,7 +82,7 @@ def test_the_successor_of_a_killed_worker_recovers_its_jobs_before_it_claims(
 def test_expired_leases_are_recovered_before_the_first_claim(start: Start, jobs: Jobs) -> None:
     """A11: the lost worker was on another machine, so only its lease can tell."""
     lost = jobs.enqueue("add", 1, 1)
-    far = jobs.store.register_worker(NewWorker("far", "far", "elsewhere", "b", "n", 1, 1, (), "v1", lease=0.3))
+    far = jobs.store.register_worker(NewWorker("far", "far", "elsewhere", "b", "n", 1, 1, (), "v1", lease=2.0))
     (front,) = jobs.store.open_routes()
     assert jobs.store.claim(far.number, "c", [Share(front.route, 1)])
     eventually(lambda: jobs.store.now() > far.lease_until)
@@ -121,7 +121,7 @@ def test_a_killer_job_leaves_running_at_once_and_ends_by_its_own_cap(
 def test_neighbours_of_a_killed_executor_run_again_at_no_cost(start: Start, jobs: Jobs, marks: Marks) -> None:
     """A12: several jobs and no culprit known makes suspects, not losses; each reruns alone."""
     worker = start(concurrency=3)
-    ids = jobs.enqueue_many("nap", marks.path, 1.5, times=3)
+    ids = jobs.enqueue_many("nap", marks.path, 3.0, times=3)
     pids = {pid for pid, _ in marks.wait_for("begun", 3)}
     (pid,) = pids
     os.kill(pid, signal.SIGKILL)

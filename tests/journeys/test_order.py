@@ -29,7 +29,8 @@ def test_no_more_bodies_run_than_a_limit_allows_and_the_others_go_on_when_a_work
 ) -> None:
     """A60: over several workers, one of them killed with a place in hand."""
     db.set_limit(Limit("workflow", "nap", EVERY, "dana", concurrency=2))
-    ids = jobs.enqueue_many("nap", marks.path, 0.5, times=12)
+    ids = jobs.enqueue_many("nap", marks.path, 3.0, times=2)  # they cannot have ended when their worker is killed
+    ids += jobs.enqueue_many("nap", marks.path, 0.5, times=10)
     doomed = start("doomed", concurrency=4)
     marks.wait_for("begun", 2)
     for name in ("b", "c"):

@@ -45,7 +45,7 @@ def test_a_cancel_reaches_a_cooperative_handler_within_two_seconds(
 @spawn_once
 def test_an_interrupted_job_pauses_and_a_resumed_one_completes(start: Start, jobs: Jobs, marks: Marks) -> None:
     start()
-    job = jobs.enqueue("nap", marks.path, 1.0)
+    job = jobs.enqueue("nap", marks.path, 60.0, 0.1)
     marks.wait_for("begun")
     jobs.store.interrupt("default", job, "a person")
     record = jobs.until(job, JobState.PAUSED)

@@ -98,20 +98,19 @@ def test_a_worker_that_can_never_settle_says_so_takes_nothing_new_and_leaves_and
     eventually(lambda: ready.exists())
     ended = jobs.enqueue("nap", marks.path, 1.0)
     goes_on = jobs.enqueue("nap", marks.path, 9.0)
-    marks.wait_for("begun", 2)
-    begun = time.monotonic()
+    begun = max(at for _, at in marks.wait_for("begun", 2))
     with table_away(store_url, "unstuck_done"):
         marks.wait_for("ended")
         roles = eventually(lambda: shown_roles(jobs.store, "settle"))
         assert "unstuck_done" in roles["settle"]["error"]
         assert roles["settle"]["failures"] >= 2
         eventually(lambda: not ready.exists())
-        assert (worker.record(jobs.store) or _none()).info["ready"] is False
+        eventually(lambda: (worker.record(jobs.store) or _none()).info["ready"] is False)
         new = jobs.enqueue("nap", marks.path, 0.0)
 
         assert worker.wait(60) == UNFIT
 
-        assert time.monotonic() - begun >= 9.0, "it leaves in order: what runs may finish"
+        assert time.clock_gettime(time.CLOCK_BOOTTIME) - begun >= 9.0, "it leaves in order: what runs may finish"
         assert len(marks.of("begun")) == 2, "it could not have finished what it takes"
         assert len(marks.of("ended")) == 2
         (news,) = [n for n in jobs.store.notifications() if n.title.endswith(": settle")]
