@@ -64,7 +64,7 @@ def test_who_falls_alone_with_what_another_left_is_no_culprit_and_is_told_what_t
 ) -> None:
     """A12"""
     start(app=APP, concurrency=8, processes=1)
-    beside = poisoned.enqueue("opens_async", 4.0)
+    beside = poisoned.enqueue("opens_async", 6.0)
     poisoned.until(poisoned.enqueue(culprit), JobState.COMPLETED)
 
     poisoned.until(beside, JobState.COMPLETED, within=30)

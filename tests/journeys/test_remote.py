@@ -187,7 +187,7 @@ def test_a_server_that_restarts_loses_no_job_and_runs_none_twice(
         site = first.enter_context(running(ServerOptions(store_url, port=0, times=TIMES)))
         port = int(site.url.rpartition(":")[2])
         begin(site.url)
-        job = jobs.enqueue("nap", marks.path, 3.0)
+        job = jobs.enqueue("nap", marks.path, 5.0)
         marks.wait_for("begun", within=30)
     marks.wait_for("ended", within=30)
     assert jobs.state(job) is JobState.RUNNING

@@ -151,7 +151,7 @@ def test_a_result_that_came_in_an_outage_lands_when_it_is_over(
     """Nothing passes, then there is no server at all; its token still holds."""
     with servers.link() as link:
         begin(link.url)
-        job = jobs.enqueue("nap", marks.path, 1.0)
+        job = jobs.enqueue("nap", marks.path, 2.0)
         marks.wait_for("begun", within=30)
         link.freeze()
         for server in servers.each:

@@ -66,7 +66,7 @@ def test_a41_a_paused_target_finishes_what_runs_and_starts_nothing(
     house: House, worker: Worker, seconds: float | None
 ) -> None:
     acme, target = house.acme, f"paused-{seconds}"
-    running = acme.submit("nap", 1, target=target)
+    running = acme.submit("nap", 2, target=target)
     waiting = acme.submit("greet", target=target)
     acme.until(running, "RUNNING")
     acme.submitter.may_not("POST", f"targets/{target}/pause", {})
@@ -92,7 +92,7 @@ def test_a41_a_paused_target_finishes_what_runs_and_starts_nothing(
 
 def test_a31_a_busy_process_is_replaced_and_its_results_are_stored_first(house: House, worker: Worker) -> None:
     acme = house.acme
-    job = acme.submit("where", 2)
+    job = acme.submit("where", 5)  # several beats, of which one tells of it
     acme.until(job, "RUNNING")
 
     def busy() -> int:
