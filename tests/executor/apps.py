@@ -254,6 +254,21 @@ async def block_loop(seconds: float) -> str:
 
 
 @workflow()
+def block_until(path: str) -> str:
+    """Until the file is there."""
+    while not os.path.exists(path):
+        time.sleep(0.01)
+    return "woke"
+
+
+@workflow()
+async def block_loop_until(path: str) -> str:
+    while not os.path.exists(path):
+        time.sleep(0.01)  # noqa: ASYNC251
+    return "woke"
+
+
+@workflow()
 def check_lease_forever(ctx: Context) -> None:
     while True:
         ctx.check_lease()
@@ -283,6 +298,14 @@ async def talk_async(name: str) -> None:
 def talk_then(seconds: float) -> str:
     print("first words")
     time.sleep(seconds)
+    print("last words")
+    return "done"
+
+
+@workflow()
+def talk_until(path: str) -> str:
+    print("first words")
+    block_until(path)
     print("last words")
     return "done"
 

@@ -133,18 +133,18 @@ def retried_step(ctx: Context) -> Any:
 
 
 @workflow
-def slow_step(ctx: Context, seconds: float) -> str:
+def slow_step(ctx: Context, seconds: float, limit: float = 0.1) -> str:
     try:
-        ctx.step("slow", time.sleep, seconds, timeout=0.1)
+        ctx.step("slow", time.sleep, seconds, timeout=limit)
     except StepTimeout as error:
         return str(error)
     return "done"
 
 
 @workflow
-async def slow_step_async(ctx: AsyncContext, seconds: float) -> str:
+async def slow_step_async(ctx: AsyncContext, seconds: float, limit: float = 0.1) -> str:
     try:
-        await ctx.step("slow", asyncio.sleep, seconds, timeout=0.1)
+        await ctx.step("slow", asyncio.sleep, seconds, timeout=limit)
     except StepTimeout as error:
         return str(error)
     return "done"
@@ -686,7 +686,7 @@ async def spends_in_a_step_beside_a_wait(ctx: AsyncContext) -> Any:
 
 @workflow
 async def cuts_off_its_wait(ctx: AsyncContext, path: str) -> Any:
-    step = asyncio.create_task(ctx.step("slow", slowly_async, path))
+    step = asyncio.create_task(ctx.step("slow", slowly_async, path, 2.0))
     await until_noted(path, "begin")
     try:
         async with asyncio.timeout(0.1):

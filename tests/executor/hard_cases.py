@@ -283,8 +283,8 @@ async def child_is_struck() -> int | None:
 
 
 @workflow()
-async def take_signals(how: str) -> str:
-    """Takes ours for itself in this way, then hangs for a while."""
+async def take_signals(how: str, until: str) -> str:
+    """Takes ours for itself in this way, then hangs until a file is there."""
     match how:
         case "default":
             signal.signal(INTERRUPT_SIGNAL, signal.SIG_DFL)
@@ -298,8 +298,7 @@ async def take_signals(how: str) -> str:
             faulthandler.disable()
             faulthandler.unregister(STACK_SIGNAL)
             faulthandler.cancel_dump_traceback_later()
-    until = time.monotonic() + 0.5
-    while time.monotonic() < until:
+    while not os.path.exists(until):
         time.sleep(0.05)  # noqa: ASYNC251
     return "undisturbed"
 

@@ -233,11 +233,16 @@ def test_what_has_not_started_is_recalled_or_cancelled_without_running(watch: Wa
     assert watch.first(Started, ref=cancelled) is None
 
 
-def test_blocked_threads_and_a_blocked_loop_do_not_keep_others_waiting(watch: Watch, shared: int) -> None:
-    blocked = [watch.begin(shared, "block", 1.0) for _ in range(4)] + [watch.begin(shared, "block_loop", 1.0)]
+def test_blocked_threads_and_a_blocked_loop_do_not_keep_others_waiting(
+    watch: Watch, shared: int, tmp_path: Path
+) -> None:
+    go_on = tmp_path / "go on"
+    names = ["block_until"] * 4 + ["block_loop_until"]
+    blocked = [watch.begin(shared, name, str(go_on)) for name in names]
 
     assert watch.result(shared, "add", 1, 1) == 2
     assert not [ref for ref in blocked if watch.first(Finished, ref=ref)]
+    go_on.touch()
     for ref in blocked:
         watch.finished(ref)
 
@@ -267,11 +272,12 @@ def test_interleaved_coroutines_keep_their_output_apart(watch: Watch, shared: in
         assert watch.output(watch.finished(ref)) == "".join(f"{name} {n}\n" for n in range(3))
 
 
-def test_output_is_streamed_while_the_handler_runs(watch: Watch, shared: int) -> None:
-    ref = watch.begin(shared, "talk_then", 1.0)
-
-    watch.wait(lambda: watch.said(ref, "output") or None, within=0.9)
+def test_output_is_streamed_while_the_handler_runs(watch: Watch, shared: int, tmp_path: Path) -> None:
+    go_on = tmp_path / "go on"
+    ref = watch.begin(shared, "talk_until", str(go_on))
+    watch.wait(lambda: watch.said(ref, "output") or None)
     assert watch.said(ref, "output") == ["first words\n"]
+    go_on.touch()
     assert watch.finished(ref).output == "last words\n"
 
 

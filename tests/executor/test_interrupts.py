@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 
 import pytest
 
@@ -24,10 +25,14 @@ def view_of(watch: Watch, executor: int) -> ExecutorView:
     return next(view for view in watch.fleet.views() if view.executor == executor)
 
 
+def has_ended(watch: Watch, ref: AttemptRef) -> bool:
+    return watch.first(Finished, ref=ref) is not None
+
+
 def begin_hanging(watch: Watch, executor: int, name: str, *args: object) -> AttemptRef:
-    """On the main thread, and past its first lines."""
+    """On the main thread, and past its first lines; or over already, where that does not last."""
     ref = watch.feed(executor, name, *args)
-    watch.wait(lambda: True if view_of(watch, executor).on_loop == ref else None)
+    watch.wait(lambda: (view_of(watch, executor).on_loop == ref or has_ended(watch, ref)) or None, every=0.05)
     watch.hear_for(0.1)
     return ref
 
@@ -254,13 +259,15 @@ def test_what_a_handler_forks_is_not_interrupted_in_its_place(watch: Watch, shar
 @pytest.mark.parametrize("alone", [False, True])
 @pytest.mark.parametrize("how", ["default", "own", "blocked", "unregistered"])
 def test_a_handler_that_takes_our_signals_loses_the_interrupt_and_nothing_else(
-    watch: Watch, how: str, alone: bool
+    watch: Watch, how: str, alone: bool, tmp_path: Path
 ) -> None:
-    executor = watch.executor(alone=alone)
-    ref = begin_hanging(watch, executor, "take_signals", how)
+    executor, go_on = watch.executor(alone=alone), tmp_path / "go on"
+    ref = begin_hanging(watch, executor, "take_signals", how, str(go_on))
     watch.fleet.dump(executor, [ref])
     if how != "unregistered":
         watch.fleet.interrupt(executor, ref)
+    watch.hear_for(0.4)
+    go_on.touch()
     assert watch.finished(ref).outcome == Returned('"undisturbed"')
 
     # Those after it are reached again, also where nothing but a signal reaches.
@@ -275,9 +282,10 @@ def test_a_handler_that_takes_our_signals_loses_the_interrupt_and_nothing_else(
     watch.died(executor)
 
 
-def test_the_interrupt_wakes_only_the_main_thread(watch: Watch, shared: int) -> None:
+def test_the_interrupt_wakes_only_the_main_thread(watch: Watch, shared: int, tmp_path: Path) -> None:
     """A wait there ends by it, and no other thread is disturbed in vain."""
-    ref = watch.begin(shared, "block", 0.3)
+    go_on = tmp_path / "go on"
+    ref = watch.begin(shared, "block_until", str(go_on))
     member = watch.fleet._members[shared]
     number = member.number_of(ref)
     assert number is not None
@@ -286,6 +294,8 @@ def test_the_interrupt_wakes_only_the_main_thread(watch: Watch, shared: int) -> 
     assert is_blocked(member.pid, crew)
     assert is_blocked(member.pid, member.page.control_thread)
     assert not is_blocked(member.pid, member.pid)
+    go_on.touch()
+    watch.finished(ref)
 
 
 def is_blocked(pid: int, thread: int) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.executor.watch import Watch
+from tests.executor.watch import Watch, stop
 from unstuck.model.settlement import Returned
 from unstuck.worker.processes import Finished, Recalled, Started
 
@@ -23,7 +23,7 @@ def test_a_withdrawn_attempt_is_given_back_by_whoever_would_begin_it(
     """No recall reached it: the page alone says so."""
     executor = watch.executor(alone=alone)
     member = watch.fleet._members[executor]
-    os.kill(member.pid, signal.SIGSTOP)
+    stop(member.pid)
     refs = [watch.feed(executor, name, str(tmp_path / folder)) for folder in ("withdrawn", "wanted")]
     withdrawn, wanted = refs
     number = member.number_of(withdrawn)
@@ -46,7 +46,7 @@ def test_a_stopped_executor_loses_what_it_has_not_begun_and_does_not_run_it_when
 ) -> None:
     executor = watch.executor()
     pid = watch.pid(executor)
-    os.kill(pid, signal.SIGSTOP)
+    stop(pid)
     refs = [watch.feed(executor, "make_folder", str(tmp_path / str(n))) for n in range(20)]
     watch.fleet.recall(executor, refs)
     watch.wait(
@@ -90,7 +90,7 @@ def test_a_recall_that_races_with_the_start_ends_each_attempt_exactly_once(watch
 def test_the_page_names_the_threads_as_interpreter_and_kernel_do(watch: Watch) -> None:
     executor = watch.executor()
     member = watch.fleet._members[executor]
-    on_loop, on_thread = watch.begin(executor, "sleep_async", 0.5), watch.begin(executor, "block", 0.5)
+    on_loop, on_thread = watch.begin(executor, "sleep_async", 60), watch.begin(executor, "block", 60)
     cells = {}
     for ref in (on_loop, on_thread):
         number = member.number_of(ref)
@@ -104,7 +104,8 @@ def test_the_page_names_the_threads_as_interpreter_and_kernel_do(watch: Watch) -
     assert cells[on_loop].kernel_thread == member.pid
     assert {cells[on_thread].kernel_thread, member.page.control_thread} <= names.keys() - {member.pid}
     assert cells[on_thread].kernel_thread != member.page.control_thread
-    watch.finished(on_thread)
+    watch.fleet.kill(executor, "done")
+    watch.died(executor)
 
 
 def test_the_import_tells_which_handlers_are_coroutines(watch: Watch) -> None:

@@ -85,7 +85,7 @@ def test_a_death_does_not_name_again_what_has_come_back(watch: Watch) -> None:
     waiting = [watch.feed(executor, "add", 1, 2) for _ in range(3)]
     stop(watch.pid(executor))
     watch.fleet.recall(executor, waiting[:2])
-    watch.wait(lambda: True if set(recalled(watch)) == set(waiting[:2]) else None, within=0.5, every=0.05)
+    watch.wait(lambda: True if set(recalled(watch)) == set(waiting[:2]) else None, every=0.05)
 
     watch.fleet.kill(executor, "enough")
     died = watch.died(executor)
@@ -94,19 +94,22 @@ def test_a_death_does_not_name_again_what_has_come_back(watch: Watch) -> None:
     assert died.unstarted == (waiting[2],)
 
 
-def test_the_cell_of_what_came_back_is_dealt_again_only_after_the_executor_has_answered(watch: Watch) -> None:
-    executor = watch.executor()
+def test_the_cell_of_what_came_back_is_dealt_again_only_after_the_executor_has_answered(
+    watch: Watch, tmp_path: Path
+) -> None:
+    executor, go_on = watch.executor(), tmp_path / "go on"
     member = watch.fleet._members[executor]
-    running = [watch.begin(executor, "block", 0.5) for _ in range(2)]
+    running = [watch.begin(executor, "block_until", str(go_on)) for _ in range(2)]
     free = len(member.places)
     waiting = [watch.feed(executor, "add", 1, 2) for _ in range(3)]
     pid = watch.pid(executor)
     stop(pid)
     watch.fleet.recall(executor, waiting)
-    watch.wait(lambda: True if set(recalled(watch)) == set(waiting) else None, within=0.5, every=0.05)
+    watch.wait(lambda: True if set(recalled(watch)) == set(waiting) else None, every=0.05)
     assert len(member.places) == free - 3
 
     os.kill(pid, signal.SIGCONT)
+    go_on.touch()
 
     for ref in running:
         watch.finished(ref)
@@ -115,18 +118,19 @@ def test_the_cell_of_what_came_back_is_dealt_again_only_after_the_executor_has_a
     assert len(recalled(watch)) == 3
 
 
-def test_what_came_back_can_be_fed_again_to_the_same_executor(watch: Watch) -> None:
+def test_what_came_back_can_be_fed_again_to_the_same_executor(watch: Watch, tmp_path: Path) -> None:
     """Under the name it had: the supervisor may still hold it."""
-    executor = watch.executor()
-    running = [watch.begin(executor, "block", 0.5) for _ in range(2)]
+    executor, go_on = watch.executor(), tmp_path / "go on"
+    running = [watch.begin(executor, "block_until", str(go_on)) for _ in range(2)]
     job = watch.job("add", 1, 2)
     watch.fleet.feed(executor, [job])
     pid = watch.pid(executor)
     stop(pid)
     watch.fleet.recall(executor, [job.ref])
-    watch.wait(lambda: True if recalled(watch) else None, within=0.5, every=0.05)
+    watch.wait(lambda: True if recalled(watch) else None, every=0.05)
     watch.fleet.feed(executor, [job])
     os.kill(pid, signal.SIGCONT)
+    go_on.touch()
 
     watch.finished(job.ref)
 
@@ -135,16 +139,17 @@ def test_what_came_back_can_be_fed_again_to_the_same_executor(watch: Watch) -> N
     assert len([e for e in watch.events if isinstance(e, Finished) and e.ref == job.ref]) == 1
 
 
-def test_an_executor_that_only_owes_what_has_come_back_ends_when_drained(watch: Watch) -> None:
-    executor = watch.executor()
-    running = [watch.begin(executor, "block", 0.3) for _ in range(2)]
+def test_an_executor_that_only_owes_what_has_come_back_ends_when_drained(watch: Watch, tmp_path: Path) -> None:
+    executor, go_on = watch.executor(), tmp_path / "go on"
+    running = [watch.begin(executor, "block_until", str(go_on)) for _ in range(2)]
     waiting = watch.feed(executor, "add", 1, 2)
     pid = watch.pid(executor)
     stop(pid)
     watch.fleet.drain(executor, "recycled")
     watch.fleet.recall(executor, [waiting])
-    watch.wait(lambda: True if recalled(watch) else None, within=0.5, every=0.05)
+    watch.wait(lambda: True if recalled(watch) else None, every=0.05)
     os.kill(pid, signal.SIGCONT)
+    go_on.touch()
 
     died = watch.died(executor)
 

@@ -114,9 +114,9 @@ class Watch:
         return json.loads(finished.outcome.result)  # type: ignore[union-attr,arg-type]
 
     def begin(self, executor: int, workflow: str, *args: Any, **options: Any) -> AttemptRef:
-        """Fed and started."""
+        """Fed and started; of one that is over as quickly its end may be all that is heard."""
         ref = self.feed(executor, workflow, *args, **options)
-        self.hear_one(Started, ref=ref)
+        self.wait(lambda: self.first(Started, ref=ref) or self.first(Finished, ref=ref))
         return ref
 
     def finished(self, ref: AttemptRef, within: float = 15.0) -> Finished:
