@@ -56,7 +56,8 @@ def test_a_worker_tells_its_health_and_its_figures(unstuck: Command, tmp_path: P
         stopped = unstuck.enqueue("last_until", str(tmp_path / "never"))
         running(unstuck, stopped)
         unstuck("jobs", "cancel", stopped)
-        told = figures(url, lambda found: "unstuck_cancel_seconds_count" in found)
+        counted = {"unstuck_cancel_seconds_count", "unstuck_attempts_ended_total"}
+        told = figures(url, lambda found: counted <= set(found))
         assert value(told, "unstuck_cancel_seconds_count", request="cancel") == 1
         assert value(told, "unstuck_attempts_ended_total", workflow="last_until", outcome="cancelled") == 1
         process.terminate()

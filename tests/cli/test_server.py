@@ -58,7 +58,7 @@ def test_it_ends_with_who_started_it(unstuck: Command, tmp_path: Path) -> None:
 def test_a_server_alone_recovers_what_a_lost_worker_held(unstuck: Command, tmp_path: Path, store: SqlStore) -> None:
     """A server runs every duty of the janitor: no other worker is there."""
     job = submitted(store).id
-    ada = a_worker(store, lease=0.5)
+    ada = a_worker(store, lease=2.0)
     assert len(claim_all(store, ada)) == 1
     with serving(unstuck, tmp_path) as (_, url):
         eventually(lambda: httpx2.get(f"{url}/api/v1/jobs/{job}").json()["state"] == "QUEUED", timeout=60)

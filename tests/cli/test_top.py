@@ -390,7 +390,7 @@ def test_it_goes_on_when_the_database_is_back(
         for part in list(tmp_path.glob(f"{file.name}*")):
             shutil.move(part, away / part.name)
         screen.shows("trying again")
-        assert "import_2" in screen.text, "the last look stays"
+        screen.shows("import_2")  # the last look stays
         for part in list(away.iterdir()):
             shutil.move(part, tmp_path / part.name)
         screen.shows("healthy")
