@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 import pytest
 
+from tests.conftest import StoreClock
 from tests.operations.conftest import Ask
 from tests.support.builders import TENANT, boom, claim_all, claimed, record, settle
 from tests.support.burying import Graveyard
@@ -313,6 +314,19 @@ def test_a_signature_that_was_made_elsewhere_is_verified_where_there_are_keys(
     dead_letters.resign(caller, job, signature=made)
 
     assert KEYS.problem_at_claim(stored_call(store, job), envelope_of(graveyard, job), store.now()) is None
+
+
+def test_a_signature_for_ever_keeps_the_row_no_longer_than_any_may_live(
+    graveyard: Graveyard, store: SqlStore, ask: Ask, clock: StoreClock
+) -> None:
+    job = graveyard.bury()
+    made = facts_of(KEYS.sign(K1, stored_call(store, job), store.now()))
+    dead_letters.resign(ask(role=TENANT_ADMIN), job, signature={**made, "expires_at": micros(store.now()) * 2})
+    store.cancel(TENANT, job, "kim")
+
+    clock.advance(days=8)
+
+    assert store.forget_ended(60.0) == 1
 
 
 def test_a_signature_for_later_is_refused_and_the_letter_stays(

@@ -64,8 +64,8 @@ class SigningDoor:
             call, revoked = stored_call(job), revoked_keys(self._store)
             if (problem := self._keys.problem_at_door(call, envelope, now, revoked)) is not None:
                 raise refusal(problem, job, envelope)
-        text = replace(envelope, accepted_at=micros(now)).text()
-        return replace(job, signature=text, signed_until=envelope.expires_at)
+        taken = replace(envelope, accepted_at=micros(now))
+        return replace(job, signature=taken.text(), signed_until=taken.kept_until)
 
     def replayed(self, job: NewJob, original: JobRecord) -> NewJob:
         """One that repeats another. What somebody changed in the database is not signed anew, nor what a key signed

@@ -182,6 +182,13 @@ class Envelope:
     policy: str = ""
     accepted_at: int | None = None
 
+    @property
+    def kept_until(self) -> int:
+        """So long its job's row stays, that who sends it again finds it. What would live longer runs nowhere, and who
+        accepts it without keys does not know that."""
+        longest = (self.accepted_at or 0) + round(LONGEST_LIFE * 1_000_000)
+        return min(self.expires_at, longest)
+
     def facts(self) -> dict[str, Any]:
         """As it travels."""
         return {
