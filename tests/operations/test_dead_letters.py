@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, get_args
 
+import msgspec
 import pytest
 
 from tests.conftest import StoreClock
@@ -156,6 +157,37 @@ def test_what_somebody_wrote_into_the_row_hides_no_letter(graveyard: Graveyard, 
     assert (whole.payload, whole.signature, whole.args, whole.key) == (deep, deep, (deep,), None)
     assert [each.job for each in dead_letters.export(ask())] == [good, bad]
     assert as_json(whole)
+
+
+NO_CALLS = (
+    '{"args":null}',
+    '{"args":5,"kwargs":{}}',
+    '{"args":[],"kwargs":[1]}',
+    '{"args":[NaN,-Infinity]}',
+    '{"kwargs":{"n":1e999}}',
+    '{"args":["\\ud800"]}',
+    "null",
+    "",
+)
+
+
+@pytest.mark.parametrize("hidden", [(), ("card",)], ids=["all shown", "some hidden"])
+def test_every_letter_is_a_line_of_json_whatever_somebody_wrote_into_its_row(
+    hidden: tuple[str, ...], graveyard: Graveyard, store: SqlStore, store_url: str, ask: Ask
+) -> None:
+    store.register_workflows([WorkflowRecord("pay", "v1", "q", Policy(), {"x-positional": ["card"]}, redact=hidden)])
+    buried = [graveyard.bury(workflow="pay", signature=text) for text in NO_CALLS]
+    for job, text in zip(buried, NO_CALLS, strict=True):
+        execute(store_url, f"UPDATE unstuck_jobs SET payload = '{text}' WHERE uid = '{job}'")
+    caller = ask(role=READER)
+
+    lines = [as_json(letter).encode(errors="replace") for letter in dead_letters.export(caller)]
+
+    assert [msgspec.json.decode(line)["job"] for line in lines] == buried[::-1]
+    for job in buried:
+        for view in (dead_letters.get(caller, job), jobs.get(caller, job), jobs.why(caller, job)):
+            msgspec.json.decode(as_json(view).encode(errors="replace"))
+    assert jobs.list_(ask(), argument=("card", 1)).items == ()
 
 
 def test_filters_are_checked_and_count_as_they_list(graveyard: Graveyard, ask: Ask) -> None:
