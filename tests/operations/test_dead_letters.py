@@ -32,7 +32,7 @@ from unstuck.model.job import Maker, WorkflowRecord
 from unstuck.model.keys import Within
 from unstuck.model.lifecycle import JobState
 from unstuck.model.policy import Policy
-from unstuck.model.signing import Envelope, SignatureProblem
+from unstuck.model.signing import Envelope, SignatureProblem, purpose_of
 from unstuck.operations import dead_letters, health, jobs, metrics
 from unstuck.operations.table import OPERATOR, PLATFORM_ADMIN, READER, SUBMITTER, TENANT_ADMIN, Caller
 from unstuck.signing import SigningKey, SigningKeys, StoredCall, micros
@@ -318,13 +318,13 @@ def test_what_the_engine_made_is_signed_by_a_key_for_that(
 ) -> None:
     """Whatever became of what made it; a tag that looks like a schedule's is anybody's"""
     job, submitted = graveyard.bury(made_by=maker), graveyard.bury(tags=("schedule:nightly",))
-    keys = SigningKeys([K1, replace(K2, purposes=("spawn",))])
+    keys = SigningKeys([K1, replace(K2, purposes=("spawn", "fire"))])
 
     for each in (job, submitted):
         dead_letters.resign(ask(signing=lambda: keys), each)
 
     assert (envelope_of(graveyard, job).key, envelope_of(graveyard, submitted).key) == ("k2", "k1")
-    call = stored_call(store, job, purpose="spawn")
+    call = stored_call(store, job, purpose=purpose_of(maker))
     assert keys.problem_at_claim(call, envelope_of(graveyard, job), store.now()) is None
 
 

@@ -46,8 +46,8 @@ class SigningDoor:
         return found
 
     def made(self, job: NewJob, by: Maker) -> NewJob:
-        """One that the engine makes by itself, as it may be stored: signed by a key of the purpose spawn, if there is
-        one. SignatureRefused where it must be signed and there is none."""
+        """One that the engine makes by itself, as it may be stored: signed by a key of the purpose for that, if
+        there is one. SignatureRefused where it must be signed and there is none."""
         [signed] = self.signed([made(job, by)])
         return signed
 

@@ -39,14 +39,18 @@ LONGEST_ENVELOPE: Final = 64 << 10
 #: How the id of a signing key is spelled.
 _KEY_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", re.ASCII)
 
-Purpose = Literal["submit", "spawn"]
-#: Why a job exists: a caller submitted it; or the engine made it (`Maker` in `model/job.py`).
-PURPOSES: Final[tuple[Purpose, ...]] = ("submit", "spawn")
+Purpose = Literal["submit", "spawn", "fire"]
+#: Why a job exists: a caller submitted it; the engine made it (`Maker` in `model/job.py`) of one that was verified,
+#: or of a row that nobody has signed: a schedule, a hook, what follows an end.
+PURPOSES: Final[tuple[Purpose, ...]] = ("submit", "spawn", "fire")
+_OF_VERIFIED: Final = frozenset({"parent", "replay"})
 
 
 def purpose_of(made_by: str | None) -> Purpose:
     """Of the key that signs a job, by what made it."""
-    return "submit" if made_by is None else "spawn"
+    if made_by is None:
+        return "submit"
+    return "spawn" if made_by in _OF_VERIFIED else "fire"
 
 
 class SignatureProblem(StrEnum):
