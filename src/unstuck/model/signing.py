@@ -236,7 +236,7 @@ def envelope(facts: Any) -> Envelope:
         raise InvalidInput(f"signature={quoted(facts)} is not an object with version, key, expires_at and signature")
     if strays := sorted(map(str, facts.keys() - _FIELDS)):
         raise InvalidInput(f"signature: there is no field {strays[0]}; known: {', '.join(sorted(_FIELDS))}")
-    if facts.get("version") != VERSION or isinstance(facts["version"], bool):
+    if facts.get("version") != VERSION or type(facts["version"]) is not int:
         raise InvalidInput(f"signature: version={quoted(facts.get('version'))} is not {VERSION}")
     key, policy = facts.get("key"), facts.get("policy") or ""
     if not is_key_id(key):
