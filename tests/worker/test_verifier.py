@@ -452,14 +452,11 @@ class Blind:
         return getattr(self._store, name)
 
 
-def test_if_nobody_can_tell_the_jobs_go_back_uncharged_and_none_is_admitted(store: Store, store_url: str) -> None:
-    job = signed(store, store_url)
-    worker, ledger, clock = a_worker(store), Ledger(), FakeClock()
-    blind: Any = Blind(store)
-    verifier = Verifier(blind, worker.number, ledger, HeldKeys(SigningKeys([a_key()])), clock, report=lambda _: None)
-    claimer = Claimer(
-        blind,
-        worker.number,
+def a_claimer(store: Any, worker: int, ledger: Ledger, held: HeldKeys) -> Claimer:
+    clock = FakeClock()
+    return Claimer(
+        store,
+        worker,
         ledger,
         Pace(),
         Times(),
@@ -468,8 +465,14 @@ def test_if_nobody_can_tell_the_jobs_go_back_uncharged_and_none_is_admitted(stor
         name="ada",
         before_first=lambda: None,
         landed=lambda: None,
-        verifier=verifier,
+        verifier=Verifier(store, worker, ledger, held, clock, report=lambda _: None),
     )
+
+
+def test_if_nobody_can_tell_the_jobs_go_back_uncharged_and_none_is_admitted(store: Store, store_url: str) -> None:
+    job = signed(store, store_url)
+    worker, ledger = a_worker(store), Ledger()
+    claimer = a_claimer(Blind(store), worker.number, ledger, HeldKeys(SigningKeys([a_key()])))
     claimer.serve(Served.of([WorkflowRecord(job.workflow, "v1", "default", Policy(), {})], ()))
     ledger.publish(FreeRoom(4))
 
@@ -620,6 +623,21 @@ def test_a_file_that_cannot_be_read_changes_nothing_and_is_told(tmp_path: Path) 
 
     write_keys(file, a_key("new"))
     assert [key.id for key in held.at(1.0)] == ["new"]
+    assert held.troubles == {}
+
+
+def test_a_worker_that_claims_nothing_knows_what_its_file_says_by_now(store: Store, tmp_path: Path) -> None:
+    """Else an idle one would say that all is well, or for hours that it cannot read what was mended"""
+    file = write_keys(tmp_path / "keys.toml", a_key())
+    held = HeldKeys(SigningKeys([a_key()]), str(file), every=0.0)
+    claimer = a_claimer(store, a_worker(store).number, Ledger(), held)
+    file.write_text("[[key]]\nid = 'broken")
+
+    claimer.tick()
+    assert "signing keys" in held.troubles
+
+    write_keys(file, a_key("new"))
+    claimer.tick()
     assert held.troubles == {}
 
 
