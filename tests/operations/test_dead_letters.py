@@ -190,6 +190,20 @@ def test_every_letter_is_a_line_of_json_whatever_somebody_wrote_into_its_row(
     assert jobs.list_(ask(), argument=("card", 1)).items == ()
 
 
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_bytes_that_are_no_text_hide_no_other_job(graveyard: Graveyard, store_url: str, ask: Ask) -> None:
+    """SQLite keeps any bytes as text, and Python reads none of them"""
+    bad, good = graveyard.bury(), graveyard.bury()
+    execute(store_url, f"UPDATE unstuck_jobs SET payload = CAST(x'7b7dff' AS TEXT) WHERE uid = '{bad}'")
+
+    exported = dead_letters.export(ask()).items
+
+    assert [(each.job, each.payload) for each in exported] == [(good, "{}"), (bad, "\ufffd{}\ufffd")]
+    assert {each.id for each in jobs.list_(ask())} == {bad, good}
+    assert jobs.why(ask(), bad).reasons
+    assert jobs.get(ask(), bad).args == ("\ufffd{}\ufffd",)
+
+
 def test_filters_are_checked_and_count_as_they_list(graveyard: Graveyard, ask: Ask) -> None:
     graveyard.bury(SignatureProblem.ALTERED)
     graveyard.bury(SignatureProblem.EXPIRED, workflow="mail")
