@@ -284,3 +284,14 @@ def test_a_replay_does_not_sign_what_a_revoked_key_had_signed(store: SqlStore, s
         assert refused.value.problem == "revoked"
         store.unrevoke_signer("web", "kim")
         assert found(store, job.replay()).key == "maker"
+
+
+def test_a_replay_of_what_nobody_had_signed_is_not_signed_either(store: SqlStore, store_url: str) -> None:
+    """Its workers' code may require that: they refused the job, and would run what repeats it"""
+    with App(store_url, tenant="acme") as app:
+        job = greeting(app).enqueue("Ada")
+    end_all(store)
+    with an_app(store_url) as app:
+        again = store.get("acme", app.jobs.replay(job.id).id)
+    assert again is not None
+    assert (again.made_by, again.signature) == ("replay", None)

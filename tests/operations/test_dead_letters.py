@@ -6,8 +6,10 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, get_args
 
+import msgspec
 import pytest
 
+from tests.conftest import StoreClock
 from tests.operations.conftest import Ask
 from tests.support.builders import TENANT, boom, claim_all, claimed, record, settle
 from tests.support.burying import Graveyard
@@ -30,7 +32,7 @@ from unstuck.model.job import Maker, WorkflowRecord
 from unstuck.model.keys import Within
 from unstuck.model.lifecycle import JobState
 from unstuck.model.policy import Policy
-from unstuck.model.signing import Envelope, SignatureProblem
+from unstuck.model.signing import Envelope, SignatureProblem, purpose_of
 from unstuck.operations import dead_letters, health, jobs, metrics
 from unstuck.operations.table import OPERATOR, PLATFORM_ADMIN, READER, SUBMITTER, TENANT_ADMIN, Caller
 from unstuck.signing import SigningKey, SigningKeys, StoredCall, micros
@@ -155,6 +157,51 @@ def test_what_somebody_wrote_into_the_row_hides_no_letter(graveyard: Graveyard, 
     assert (whole.payload, whole.signature, whole.args, whole.key) == (deep, deep, (deep,), None)
     assert [each.job for each in dead_letters.export(ask())] == [good, bad]
     assert as_json(whole)
+
+
+NO_CALLS = (
+    '{"args":null}',
+    '{"args":5,"kwargs":{}}',
+    '{"args":[],"kwargs":[1]}',
+    '{"args":[NaN,-Infinity]}',
+    '{"kwargs":{"n":1e999}}',
+    '{"args":["\\ud800"]}',
+    "null",
+    "",
+)
+
+
+@pytest.mark.parametrize("hidden", [(), ("card",)], ids=["all shown", "some hidden"])
+def test_every_letter_is_a_line_of_json_whatever_somebody_wrote_into_its_row(
+    hidden: tuple[str, ...], graveyard: Graveyard, store: SqlStore, store_url: str, ask: Ask
+) -> None:
+    store.register_workflows([WorkflowRecord("pay", "v1", "q", Policy(), {"x-positional": ["card"]}, redact=hidden)])
+    buried = [graveyard.bury(workflow="pay", signature=text) for text in NO_CALLS]
+    for job, text in zip(buried, NO_CALLS, strict=True):
+        execute(store_url, f"UPDATE unstuck_jobs SET payload = '{text}' WHERE uid = '{job}'")
+    caller = ask(role=READER)
+
+    lines = [as_json(letter).encode(errors="replace") for letter in dead_letters.export(caller)]
+
+    assert [msgspec.json.decode(line)["job"] for line in lines] == buried[::-1]
+    for job in buried:
+        for view in (dead_letters.get(caller, job), jobs.get(caller, job), jobs.why(caller, job)):
+            msgspec.json.decode(as_json(view).encode(errors="replace"))
+    assert jobs.list_(ask(), argument=("card", 1)).items == ()
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_bytes_that_are_no_text_hide_no_other_job(graveyard: Graveyard, store_url: str, ask: Ask) -> None:
+    """SQLite keeps any bytes as text, and Python reads none of them"""
+    bad, good = graveyard.bury(), graveyard.bury()
+    execute(store_url, f"UPDATE unstuck_jobs SET payload = CAST(x'7b7dff' AS TEXT) WHERE uid = '{bad}'")
+
+    exported = dead_letters.export(ask()).items
+
+    assert [(each.job, each.payload) for each in exported] == [(good, "{}"), (bad, "\ufffd{}\ufffd")]
+    assert {each.id for each in jobs.list_(ask())} == {bad, good}
+    assert jobs.why(ask(), bad).reasons
+    assert jobs.get(ask(), bad).args == ("\ufffd{}\ufffd",)
 
 
 def test_filters_are_checked_and_count_as_they_list(graveyard: Graveyard, ask: Ask) -> None:
@@ -285,13 +332,13 @@ def test_what_the_engine_made_is_signed_by_a_key_for_that(
 ) -> None:
     """Whatever became of what made it; a tag that looks like a schedule's is anybody's"""
     job, submitted = graveyard.bury(made_by=maker), graveyard.bury(tags=("schedule:nightly",))
-    keys = SigningKeys([K1, replace(K2, purposes=("spawn",))])
+    keys = SigningKeys([K1, replace(K2, purposes=("spawn", "fire"))])
 
     for each in (job, submitted):
         dead_letters.resign(ask(signing=lambda: keys), each)
 
     assert (envelope_of(graveyard, job).key, envelope_of(graveyard, submitted).key) == ("k2", "k1")
-    call = stored_call(store, job, purpose="spawn")
+    call = stored_call(store, job, purpose=purpose_of(maker))
     assert keys.problem_at_claim(call, envelope_of(graveyard, job), store.now()) is None
 
 
@@ -313,6 +360,19 @@ def test_a_signature_that_was_made_elsewhere_is_verified_where_there_are_keys(
     dead_letters.resign(caller, job, signature=made)
 
     assert KEYS.problem_at_claim(stored_call(store, job), envelope_of(graveyard, job), store.now()) is None
+
+
+def test_a_signature_for_ever_keeps_the_row_no_longer_than_any_may_live(
+    graveyard: Graveyard, store: SqlStore, ask: Ask, clock: StoreClock
+) -> None:
+    job = graveyard.bury()
+    made = facts_of(KEYS.sign(K1, stored_call(store, job), store.now()))
+    dead_letters.resign(ask(role=TENANT_ADMIN), job, signature={**made, "expires_at": micros(store.now()) * 2})
+    store.cancel(TENANT, job, "kim")
+
+    clock.advance(days=8)
+
+    assert store.forget_ended(60.0) == 1
 
 
 def test_a_signature_for_later_is_refused_and_the_letter_stays(

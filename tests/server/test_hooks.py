@@ -169,7 +169,7 @@ def test_large_and_slow_bodies_cost_nobody_a_thread(
 @pytest.fixture
 def signing_site(store_url: str, store: SqlStore) -> Iterator[Site]:
     keys = SigningKeys(
-        [a_key(purposes=("spawn",))], SigningKeys.of(None, ["workflow:build"], may_lack_keys=True).required
+        [a_key(purposes=("fire",))], SigningKeys.of(None, ["workflow:build"], may_lack_keys=True).required
     )
     with running(ServerOptions(store_url, port=0, signing=keys, sealer=SEALER)) as found:
         yield found
@@ -195,7 +195,7 @@ def test_where_a_signature_is_required_and_no_key_is_held_a_delivery_is_refused(
 ) -> None:
     register(store)
     keys = SigningKeys(
-        [a_key(purposes=("submit",))], SigningKeys.of(None, ["workflow:build"], may_lack_keys=True).required
+        [a_key(purposes=("submit", "spawn"))], SigningKeys.of(None, ["workflow:build"], may_lack_keys=True).required
     )
     with running(ServerOptions(store_url, port=0, signing=keys)) as site:
         hook, sealed = made(store), made(store, "sealed", sealer=SEALER)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import StoreClock
 from tests.server.conftest import Site, problem, running
 from tests.support.signing import OTHER, a_key, toml
 from unstuck.assembly.server import ServerOptions
@@ -299,6 +300,23 @@ def test_a_server_without_keys_passes_a_signature_on(store_url: str, store: SqlS
     record = store.get("shop", UID)
     assert record is not None
     assert json.loads(record.signature or "{}")["key"] == "unknown"
+
+
+def test_a_signature_that_claims_to_live_for_ever_does_not_keep_its_row_for_ever(
+    store_url: str, store: SqlStore, clock: StoreClock
+) -> None:
+    """A server without keys cannot tell that it is none, and must not remember it longer than any that is one"""
+    store.register_workflows([WorkflowRecord("charge", "v1", "money", Policy(timeout=60.0), {})])
+    body = a_submit(a_key("unknown"))
+    body["signature"] |= {"expires_at": micros(datetime(2999, 1, 1, tzinfo=UTC))}
+    with running(ServerOptions(store_url, port=0)) as site:
+        assert post(site, body).status_code == 201
+    store.cancel("shop", UID, "kim")
+
+    clock.advance(days=6)
+    assert store.forget_ended(60.0) == 0
+    clock.advance(days=2)
+    assert store.forget_ended(60.0) == 1
 
 
 def test_a_server_that_requires_signatures_and_has_no_key_does_not_begin() -> None:

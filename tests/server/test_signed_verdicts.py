@@ -184,6 +184,8 @@ def test_a_server_with_keys_and_a_worker_behind_one_without_say_the_same(store_u
 UNREADABLE: dict[str, dict[str, Any]] = {
     "another version": {"version": 2},
     "no version": {"version": None},
+    "a version that is no whole number": {"version": 1.0},
+    "a version that is a truth": {"version": True},
     "an algorithm": {"algorithm": "none"},
     "no key": {"key": None},
     "a key that is no name": {"key": "a b"},

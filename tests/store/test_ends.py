@@ -222,8 +222,8 @@ def test_where_a_signature_is_required_it_is_signed_or_refused(store: SqlStore, 
 
     follower(store, "cheer", "completed")
     required = SigningKeys.of(None, ["workflow:cheer"], may_lack_keys=True).required
-    keys = SigningKeys([a_key(purposes=("spawn",))], required)
-    bare = SigningKeys([a_key(purposes=("submit",))], required)
+    keys = SigningKeys([a_key(purposes=("fire",))], required)
+    bare = SigningKeys([a_key(purposes=("submit", "spawn"))], required)
     make = jobs_of_ends(store, Times(), lambda: keys)
     refuse = jobs_of_ends(store, Times(), lambda: bare)
     ended(store, worker, Returned("1"))

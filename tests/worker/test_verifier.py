@@ -57,16 +57,19 @@ def signed(store: Store, url: str, key: SigningKey | None = None, **options: Any
     return job
 
 
-def test_what_a_schedule_fires_is_signed_by_a_key_of_the_purpose_spawn(store: Store, clock: StoreClock) -> None:
+def test_what_a_schedule_fires_is_signed_by_a_key_of_the_purpose_fire(store: Store, clock: StoreClock) -> None:
     made(store)
-    keys = SigningKeys([a_key("spawner", purposes=("spawn",))], EVERYWHERE)
+    keys = SigningKeys([a_key("ticker", purposes=("fire",))], EVERYWHERE)
     come(store, clock)
     build_janitor(store, Times(), signing=lambda: keys).tick()
     [job] = Desk(store, keys).admitted()
     assert job.id == fired(store)[-1].job
     come(store, clock)
-    # Who has none does not fire it unsigned, and the tick says why there is no job.
-    build_janitor(store, Times(), signing=lambda: SigningKeys([a_key()], EVERYWHERE)).tick()
+    # Who has none does not fire it unsigned, and the tick says why there is no job. A key for children does not sign
+    # it: its row may be anybody's who can write the database, or an operator's with an API key.
+    build_janitor(
+        store, Times(), signing=lambda: SigningKeys([a_key(purposes=("submit", "spawn"))], EVERYWHERE)
+    ).tick()
     last = fired(store)[-1]
     assert (last.outcome, last.job) == ("refused", None)
     assert "a signature is required" in (last.reason or "")
@@ -75,7 +78,7 @@ def test_what_a_schedule_fires_is_signed_by_a_key_of_the_purpose_spawn(store: St
 def test_what_a_schedule_fired_is_so_as_long_as_its_row_is_there(store: Store, clock: StoreClock) -> None:
     """It failed late, and is resumed after the history of its schedule was forgotten"""
     made(store, policy={"retries": 0})
-    keys = SigningKeys([a_key("spawner", purposes=("spawn",))], EVERYWHERE)
+    keys = SigningKeys([a_key("ticker", purposes=("fire",))], EVERYWHERE)
     come(store, clock)
     build_janitor(store, Times(), signing=lambda: keys).tick()
     clock.advance(hours=3)
@@ -110,7 +113,10 @@ def test_a_child_outlives_its_parents_row(store: Store, clock: StoreClock) -> No
     assert record(store, child.id).made_by == "parent"
 
 
-@pytest.mark.parametrize(("purpose", "made_by"), [("submit", "'parent'"), ("spawn", "NULL")])
+@pytest.mark.parametrize(
+    ("purpose", "made_by"),
+    [("submit", "'parent'"), ("spawn", "NULL"), ("spawn", "'schedule'"), ("fire", "'parent'"), ("spawn", "'nobody'")],
+)
 def test_who_made_a_job_cannot_be_changed_beside_its_key(
     store: Store, store_url: str, purpose: Purpose, made_by: str
 ) -> None:
@@ -446,14 +452,11 @@ class Blind:
         return getattr(self._store, name)
 
 
-def test_if_nobody_can_tell_the_jobs_go_back_uncharged_and_none_is_admitted(store: Store, store_url: str) -> None:
-    job = signed(store, store_url)
-    worker, ledger, clock = a_worker(store), Ledger(), FakeClock()
-    blind: Any = Blind(store)
-    verifier = Verifier(blind, worker.number, ledger, HeldKeys(SigningKeys([a_key()])), clock, report=lambda _: None)
-    claimer = Claimer(
-        blind,
-        worker.number,
+def a_claimer(store: Any, worker: int, ledger: Ledger, held: HeldKeys) -> Claimer:
+    clock = FakeClock()
+    return Claimer(
+        store,
+        worker,
         ledger,
         Pace(),
         Times(),
@@ -462,8 +465,14 @@ def test_if_nobody_can_tell_the_jobs_go_back_uncharged_and_none_is_admitted(stor
         name="ada",
         before_first=lambda: None,
         landed=lambda: None,
-        verifier=verifier,
+        verifier=Verifier(store, worker, ledger, held, clock, report=lambda _: None),
     )
+
+
+def test_if_nobody_can_tell_the_jobs_go_back_uncharged_and_none_is_admitted(store: Store, store_url: str) -> None:
+    job = signed(store, store_url)
+    worker, ledger = a_worker(store), Ledger()
+    claimer = a_claimer(Blind(store), worker.number, ledger, HeldKeys(SigningKeys([a_key()])))
     claimer.serve(Served.of([WorkflowRecord(job.workflow, "v1", "default", Policy(), {})], ()))
     ledger.publish(FreeRoom(4))
 
@@ -614,6 +623,21 @@ def test_a_file_that_cannot_be_read_changes_nothing_and_is_told(tmp_path: Path) 
 
     write_keys(file, a_key("new"))
     assert [key.id for key in held.at(1.0)] == ["new"]
+    assert held.troubles == {}
+
+
+def test_a_worker_that_claims_nothing_knows_what_its_file_says_by_now(store: Store, tmp_path: Path) -> None:
+    """Else an idle one would say that all is well, or for hours that it cannot read what was mended"""
+    file = write_keys(tmp_path / "keys.toml", a_key())
+    held = HeldKeys(SigningKeys([a_key()]), str(file), every=0.0)
+    claimer = a_claimer(store, a_worker(store).number, Ledger(), held)
+    file.write_text("[[key]]\nid = 'broken")
+
+    claimer.tick()
+    assert "signing keys" in held.troubles
+
+    write_keys(file, a_key("new"))
+    claimer.tick()
     assert held.troubles == {}
 
 

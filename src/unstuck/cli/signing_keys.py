@@ -42,7 +42,7 @@ def new_key(
     tenant: Annotated[str | None, option("--tenant", metavar="NAME", help="whose jobs it signs  [all]")] = None,
     purpose: Annotated[
         list[str] | None,
-        option("--purpose", metavar="submit|spawn", help="what it signs; may be repeated  [submit]"),
+        option("--purpose", metavar="submit|spawn|fire", help="what it signs; may be repeated  [submit]"),
     ] = None,
     begin: Annotated[
         datetime | None, option("--begin", read=options.instant, metavar="TIME", help="when it begins to sign")
@@ -84,8 +84,10 @@ def keys(
     app_name: options.AppName = None,
 ) -> None:
     """The signing keys of this process, without their secrets, and which of them signs now."""
+    from unstuck.model.signing import PURPOSES
+
     found, now = _keys(file, app_name), wall()
-    signing = {key.id for purpose in ("submit", "spawn") for key in _signers(found, purpose, now)}
+    signing = {key.id for purpose in PURPOSES for key in _signers(found, purpose, now)}
     rows: list[dict[str, Any]] = [
         {
             "id": key.id,

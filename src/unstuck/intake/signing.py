@@ -46,8 +46,8 @@ class SigningDoor:
         return found
 
     def made(self, job: NewJob, by: Maker) -> NewJob:
-        """One that the engine makes by itself, as it may be stored: signed by a key of the purpose spawn, if there is
-        one. SignatureRefused where it must be signed and there is none."""
+        """One that the engine makes by itself, as it may be stored: signed by a key of the purpose for that, if
+        there is one. SignatureRefused where it must be signed and there is none."""
         [signed] = self.signed([made(job, by)])
         return signed
 
@@ -64,25 +64,26 @@ class SigningDoor:
             call, revoked = stored_call(job), revoked_keys(self._store)
             if (problem := self._keys.problem_at_door(call, envelope, now, revoked)) is not None:
                 raise refusal(problem, job, envelope)
-        text = replace(envelope, accepted_at=micros(now)).text()
-        return replace(job, signature=text, signed_until=envelope.expires_at)
+        taken = replace(envelope, accepted_at=micros(now))
+        return replace(job, signature=taken.text(), signed_until=taken.kept_until)
 
     def replayed(self, job: NewJob, original: JobRecord) -> NewJob:
         """One that repeats another. What somebody changed in the database is not signed anew, nor what a key signed
-        that is revoked since: as of a resume, this is a new run."""
+        that is revoked since: as of a resume, this is a new run. Nor is what nobody had signed: a worker whose code
+        alone requires that refused the original, and this process does not know its code."""
         if not self._keys:
             return job
-        if original.signature is not None:
-            found, now = Envelope.of(original.signature), self._store.likely_now()
-            if found is None:
-                raise refusal(SignatureProblem.UNREADABLE, job)
-            purpose = purpose_of(original.made_by)
-            call = replace(stored_call(job), job=original.id, policy=original.policy, purpose=purpose)
-            problem = self._keys.problem_at_claim(call, found, now, revoked_keys(self._store))
-            if problem is not None:
-                raise refusal(problem, job, found)
-        else:
+        if original.signature is None:
             self.check_unsigned(job)
+            return job
+        found, now = Envelope.of(original.signature), self._store.likely_now()
+        if found is None:
+            raise refusal(SignatureProblem.UNREADABLE, job)
+        purpose = purpose_of(original.made_by)
+        call = replace(stored_call(job), job=original.id, policy=original.policy, purpose=purpose)
+        problem = self._keys.problem_at_claim(call, found, now, revoked_keys(self._store))
+        if problem is not None:
+            raise refusal(problem, job, found)
         return self.made(job, "replay")
 
     # --- how ----------------------------------------------------------------------------------------------------

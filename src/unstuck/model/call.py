@@ -44,6 +44,8 @@ def argument_of(name: str, schema: Mapping[str, Any], call: Mapping[str, Any]) -
     """As the handler will get it: given by place, by name, or by default; MISSING if it is not given."""
     places: Sequence[str] = schema.get("x-positional", ())
     args, kwargs = call.get("args") or [], call.get("kwargs") or {}
+    if not isinstance(args, list | tuple) or not isinstance(kwargs, Mapping):
+        return MISSING  # its row was damaged: no worker could call with it either
     if name in places and places.index(name) < len(args):
         return args[places.index(name)]
     return kwargs[name] if name in kwargs else default_of(schema.get("properties", {}).get(name))

@@ -39,14 +39,18 @@ LONGEST_ENVELOPE: Final = 64 << 10
 #: How the id of a signing key is spelled.
 _KEY_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", re.ASCII)
 
-Purpose = Literal["submit", "spawn"]
-#: Why a job exists: a caller submitted it; or the engine made it (`Maker` in `model/job.py`).
-PURPOSES: Final[tuple[Purpose, ...]] = ("submit", "spawn")
+Purpose = Literal["submit", "spawn", "fire"]
+#: Why a job exists: a caller submitted it; the engine made it (`Maker` in `model/job.py`) of one that was verified,
+#: or of a row that nobody has signed: a schedule, a hook, what follows an end.
+PURPOSES: Final[tuple[Purpose, ...]] = ("submit", "spawn", "fire")
+_OF_VERIFIED: Final = frozenset({"parent", "replay"})
 
 
 def purpose_of(made_by: str | None) -> Purpose:
     """Of the key that signs a job, by what made it."""
-    return "submit" if made_by is None else "spawn"
+    if made_by is None:
+        return "submit"
+    return "spawn" if made_by in _OF_VERIFIED else "fire"
 
 
 class SignatureProblem(StrEnum):
@@ -182,6 +186,13 @@ class Envelope:
     policy: str = ""
     accepted_at: int | None = None
 
+    @property
+    def kept_until(self) -> int:
+        """So long its job's row stays, that who sends it again finds it. What would live longer runs nowhere, and who
+        accepts it without keys does not know that."""
+        longest = (self.accepted_at or 0) + round(LONGEST_LIFE * 1_000_000)
+        return min(self.expires_at, longest)
+
     def facts(self) -> dict[str, Any]:
         """As it travels."""
         return {
@@ -225,7 +236,7 @@ def envelope(facts: Any) -> Envelope:
         raise InvalidInput(f"signature={quoted(facts)} is not an object with version, key, expires_at and signature")
     if strays := sorted(map(str, facts.keys() - _FIELDS)):
         raise InvalidInput(f"signature: there is no field {strays[0]}; known: {', '.join(sorted(_FIELDS))}")
-    if facts.get("version") != VERSION or isinstance(facts["version"], bool):
+    if facts.get("version") != VERSION or type(facts["version"]) is not int:
         raise InvalidInput(f"signature: version={quoted(facts.get('version'))} is not {VERSION}")
     key, policy = facts.get("key"), facts.get("policy") or ""
     if not is_key_id(key):

@@ -167,7 +167,7 @@ def resign(caller: Caller, job: str, *, signature: Mapping[str, Any] | None = No
     if record.state is not JobState.DEAD:
         raise IllegalMove(record.id, record.state, "re-sign", MOVES[record.state])
     signed = _signed(caller, record, letter) if signature is None else _given(caller, record, signature)
-    after = caller.control.redrive(record.id, signature=signed.text(), signed_until=signed.expires_at)
+    after = caller.control.redrive(record.id, signature=signed.text(), signed_until=signed.kept_until)
     return _shown(caller, after)
 
 

@@ -17,6 +17,7 @@ Stable keys, one name for one thing. Additions are fine, changes are not.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
@@ -88,10 +89,24 @@ def rfc3339(at: datetime | None) -> str | None:
     return in_utc.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def _finite(text: str) -> float:
+    if math.isinf(value := float(text)):
+        raise ValueError(f"{text} is not a number that JSON knows")
+    return value
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a number that JSON knows")
+
+
+#: What it reads can be written as JSON again: Python would take NaN and 1e999, and write what others cannot read.
+_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_no_constant)
+
+
 def loads(text: str | None) -> Any:
     """JSON as it was stored. What cannot be read, because its row was damaged, is shown as it is."""
     try:
-        return None if text is None else json.loads(text)
+        return None if text is None else _DECODER.decode(text)
     except (ValueError, RecursionError):
         return text
 
@@ -101,6 +116,6 @@ def shown(name: str, text: str | None, hide: Redaction) -> Any:
     if not hide:
         return loads(text)
     try:
-        return None if text is None else hide.named(name, json.loads(text))
+        return None if text is None else hide.named(name, _DECODER.decode(text))
     except (ValueError, RecursionError):
         return REDACTED

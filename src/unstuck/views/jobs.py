@@ -267,9 +267,11 @@ def call_of(record: JobRecord, hide: Redaction) -> tuple[Sequence[Any], Mapping[
     """Its arguments, positional and named. What cannot be read, because its row was damaged, is shown as it is,
     unless something of it is hidden."""
     payload = loads(record.payload)
-    if not isinstance(payload, dict):
+    call = payload if isinstance(payload, dict) else {}
+    args, kwargs = call.get("args", []), call.get("kwargs", {})
+    if call is not payload or not isinstance(args, list) or not isinstance(kwargs, dict):
         return [REDACTED if hide else payload], {}
-    return hide.call(payload.get("args", []), payload.get("kwargs", {}))
+    return hide.call(args, kwargs)
 
 
 class LogView(View, frozen=True, kw_only=True):

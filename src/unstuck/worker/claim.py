@@ -153,6 +153,8 @@ class Claimer:
     # --- the loop -----------------------------------------------------------------------------------------------
     def tick(self) -> float:
         """One round; the answer is how long to rest."""
+        if self._verifier is not None:
+            self._verifier.look()
         try:
             return self._round()
         except StoreUnavailable:

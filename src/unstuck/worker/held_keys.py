@@ -1,6 +1,6 @@
 """The signing keys that a worker holds: its settings', with what its file says by now and its code requires besides.
 
-The file is looked at before a claim, a beat after the last look at the earliest; if it was changed it is read again.
+The file is looked at before a claim and while none comes, a beat after the last look; if it was changed it is read.
 So a key that is revoked there is so after a beat, without a restart; one that was added is known as soon as somebody
 signs with it, because nothing is refused for an unknown key before another look. A file that cannot be read, or has
 no key, changes nothing: its trouble is said, and told by `trouble` until it can be read again. The first look reads

@@ -50,6 +50,11 @@ class Verifier:
         self._clock = clock
         self._report = report
 
+    def look(self) -> None:
+        """At the file of its keys, if a look is due: also while there is nothing to claim, so that the worker tells
+        of trouble with it when it begins, and of none that is over."""
+        self._keys.at(self._clock.boot())
+
     def admitted(self, claim: str, jobs: Sequence[ClaimedJob]) -> Sequence[ClaimedJob]:
         """Those of a claim that may run. Whoever has no key verifies nothing."""
         now = self._clock.boot()

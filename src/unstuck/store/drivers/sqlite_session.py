@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -30,6 +31,9 @@ FileId = tuple[int, int]
 #: After these a connection's picture of the file may be wrong, or from a time when it could not be written.
 _SPOILING = ("SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_NOTADB", "SQLITE_CORRUPT")
 
+#: As our statements spell it.
+_WRITES = re.compile(r"\b(INSERT|UPDATE|DELETE|REPLACE)\b")
+
 _never = threading.Event()
 
 
@@ -49,15 +53,14 @@ class SqliteTransaction:
         self._statements = statements
 
     def all(self, statement: str, /, **values: Any) -> list[Row]:
-        cursor = self._execute(statement, values)
-        rows = cursor.fetchall()
+        cursor, rows = self._rows(statement, values)
         if not rows:
             return []
         names = [column[0] for column in cursor.description]
         return [dict(zip(names, row, strict=True)) for row in rows]
 
     def tuples(self, statement: str, /, **values: Any) -> list[tuple[Any, ...]]:
-        return self._execute(statement, values).fetchall()
+        return self._rows(statement, values)[1]
 
     def one(self, statement: str, /, **values: Any) -> Row | None:
         rows = self.all(statement, **values)
@@ -91,11 +94,35 @@ class SqliteTransaction:
                 self._connection.execute("RELEASE apart")
         return None
 
+    def _rows(self, statement: str, values: dict[str, Any]) -> tuple[sqlite3.Cursor, list[tuple[Any, ...]]]:
+        """SQLite keeps any bytes as text. One row with such must not keep all others from being read: what only reads
+        is read once more, and what is no text comes as something that nobody can take for what was meant."""
+        try:
+            cursor = self._execute(statement, values)
+            return cursor, cursor.fetchall()
+        except sqlite3.OperationalError as error:
+            if not str(error).startswith("Could not decode to UTF-8") or _WRITES.search(self._statements[statement]):
+                raise
+        self._connection.text_factory = _marked
+        try:
+            cursor = self._execute(statement, values)
+            return cursor, cursor.fetchall()
+        finally:
+            self._connection.text_factory = str
+
     def _execute(self, statement: str, values: dict[str, Any]) -> sqlite3.Cursor:
         for name, value in values.items():
             if isinstance(value, list | tuple):  # arrays travel as JSON text: read them with json_each(:name)
                 values[name] = packed(value)
         return self._connection.execute(self._statements[statement], values)
+
+
+def _marked(stored: bytes) -> str:
+    """What is no text begins with a sign that no JSON and no name begins with."""
+    try:
+        return stored.decode()
+    except UnicodeDecodeError:
+        return "\ufffd" + stored.decode(errors="replace")
 
 
 def patiently(attempt: Callable[[], T], deadline: float) -> T:
