@@ -27,7 +27,7 @@ from unstuck.model.news import Publication
 from unstuck.model.offers import claim_id, remote_incarnation
 from unstuck.model.schedules import DeclaredSchedule
 from unstuck.model.settlement import Returned
-from unstuck.operations import health, jobs, workers
+from unstuck.operations import health, jobs, keys, workers
 from unstuck.operations.metrics import MetricsMemory, measure
 from unstuck.operations.table import Caller
 from unstuck.server import bodies
@@ -195,6 +195,15 @@ def test_a_flood_by_one_key_is_refused_and_another_worker_goes_on(store: SqlStor
         assert record(store, job.id).state is JobState.COMPLETED
         for each in (flooding, other):
             each.port.close()
+
+
+def test_a_flood_of_other_questions_is_no_refusal_of_a_worker(store: SqlStore, store_url: str) -> None:
+    """Those about workers have almost the address of those that workers ask."""
+    with running(ServerOptions(store_url, port=0, rate=4.0)) as site:
+        headers = {"authorization": f"Bearer {keys.create(Caller(store, 'ada'), 'ann', role='reader').key}"}
+        answers = [site.get("/api/v1/workers", headers=headers) for _ in range(20)]
+        assert {answer.status_code for answer in answers} == {200, 429}
+        assert store.audit(None, verb="workers.refuse", limit=10) == []
 
 
 #: What may stand where something else is expected.

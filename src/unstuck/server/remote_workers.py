@@ -113,8 +113,12 @@ class RemoteWorkers:
 
     def tell_refused(self, caller: Caller, exchange: Exchange, problem: HttpProblem) -> None:
         """What HTTP itself refuses whoever asks here: a flood, a body without end."""
-        if exchange.own_path.startswith(PREFIX + wire.PATH):
+        if self.is_asked(exchange):
             self.refusals.tell(caller, str(problem))
+
+    def is_asked(self, exchange: Exchange) -> bool:
+        path = PREFIX + wire.PATH
+        return exchange.own_path == path or exchange.own_path.startswith(f"{path}/")
 
     # --- who asks -------------------------------------------------------------------------------------------------
 
