@@ -845,8 +845,18 @@ def test_an_answer_with_jobs_carries_no_more_payloads_than_arrive_while_the_offe
     assert len(whole.payload) == 2 * wire.MOST_PAYLOADS
 
 
-def test_only_who_is_known_may_send_much(site: Site, store: SqlStore) -> None:
-    keys.create(Caller(store, "ada"), "any", role="reader")
+def test_only_workers_may_send_much(site: Site, store: SqlStore) -> None:
+    """Who else sends it takes no place among those who may: it is refused before any of it is read."""
     large = b"x" * (3 << 20)
+    ann = keys.create(Caller(store, "ada"), "ann", role="operator").key
     answer = site.client.post("/api/v1/worker/settle", content=large, headers=JSON)
     problem(answer, 401, "Unauthenticated")
+    lines = [
+        "POST /api/v1/worker/settle HTTP/1.1", f"host: {site.url.removeprefix('http://')}",
+        f"authorization: Bearer {ann}", "content-type: application/json", f"content-length: {len(large)}", "", "",
+    ]  # fmt: skip
+    refused = site.raw("\r\n".join(lines).encode()).problem
+    assert (refused["status"], refused["code"]) == (403, "NotPermitted")
+    (line,) = store.audit(None, verb="workers.refuse", limit=10)
+    assert (line.by, line.key) == ("ann", id_in(ann))
+    assert "needs the role worker" in line.detail["reason"]

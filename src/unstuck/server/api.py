@@ -169,7 +169,7 @@ class Api:
     async def _read(self, endpoint: Endpoint, exchange: Exchange, receive: Receive) -> None:
         declared, admitted = exchange.headers.get("content-length"), None
         if endpoint.most_bytes > bodies.MOST_BYTES and bodies.may_be_large(declared):
-            admitted = await self._lane.run(partial(self._door.admit, exchange))  # nobody else may send so much
+            admitted = await self._lane.run(partial(self._admit_large, exchange))
             self._large.enter(exchange, admitted.counted_as)
         try:
             exchange.body = await bodies.read(_chunks(receive), declared, endpoint.most_bytes)
@@ -178,6 +178,12 @@ class Api:
                 await self._lane.run(partial(self._remote.tell_refused, admitted.caller, exchange, problem))
             raise
         exchange.is_read = True
+
+    def _admit_large(self, exchange: Exchange) -> Admitted:
+        """Before any of it is read: only workers may send so much."""
+        admitted = self._door.admit(exchange)
+        self._remote.check_sends(admitted.caller)
+        return admitted
 
     async def _deliver(self, hook: str, exchange: Exchange, receive: Receive) -> HttpAnswer:
         """A delivery of another system. Threads are asked when all of it is there, and not to wait for it."""

@@ -120,6 +120,11 @@ class RemoteWorkers:
         path = PREFIX + wire.PATH
         return exchange.own_path == path or exchange.own_path.startswith(f"{path}/")
 
+    def check_sends(self, caller: Caller) -> None:
+        """Before a large body is read: whoever runs no jobs has none to send."""
+        with self.refusals.told(caller):
+            check_role(caller)
+
     # --- who asks -------------------------------------------------------------------------------------------------
 
     def body(self, kind: type[B], caller: Caller, exchange: Exchange) -> B:
