@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
@@ -31,7 +33,8 @@ from unstuck.operations import health, jobs, keys, workers
 from unstuck.operations.metrics import MetricsMemory, measure
 from unstuck.operations.table import Caller
 from unstuck.server import bodies
-from unstuck.store.port import AttemptOutput, NewChild, NewStep, Report, Verdict, wire
+from unstuck.server.exchange import Exchange
+from unstuck.store.port import AttemptOutput, NewChild, NewStep, Report, Verdict, Wanted, wire
 from unstuck.store.sql_store import SqlStore
 
 
@@ -115,6 +118,10 @@ def test_more_than_one_body_may_hold_is_refused_of_every_kind(worker: FarWorker,
     ):
         refused = problem(told(site, worker, verb, **body), 422, "InvalidInput")
         assert f"{many:,}" in refused["detail"], verb
+    for names in ("workflows", "queues", "quick", "alone", "signed"):
+        claim, wanted = claim_id(worker.number, chance.nonce()), worker.wanted(**{names: ("greet",) * many})
+        refused = problem(told(site, worker, "take", claim=claim, wanted=wanted), 422, "InvalidInput")
+        assert f"{many:,}" in refused["detail"], names
     for wait in (-1.0, 31.0, 1e9):
         claim = claim_id(worker.number, chance.nonce())
         wanted = replace(worker.wanted(), wait=wait)
@@ -148,6 +155,38 @@ def test_a_body_that_is_too_large_is_not_read_and_told(worker: FarWorker, site: 
     (line,) = store.audit(None, verb="workers.refuse", limit=10)
     assert (line.by, line.key, line.address) == ("host", id_in(worker.key), "127.0.0.1")
     assert "larger than" in line.detail["reason"]
+
+
+@pytest.mark.parametrize(
+    ("verb", "said"),
+    [
+        ("control", {"seen": "x" * (8 << 10), "wait": 30.0}),
+        ("take", {"claim": "c", "wanted": Wanted(1, ("x" * (2 << 20),), (), wait=30.0)}),
+    ],
+)
+def test_who_waits_may_say_little_and_more_is_told(
+    worker: FarWorker, site: Site, store: SqlStore, verb: str, said: dict[str, Any]
+) -> None:
+    """A key may have thousands of them, and a server keeps what each said until it is answered."""
+    problem(told(site, worker, verb, **said), 413, "TooLarge")
+    (line,) = store.audit(None, verb="workers.refuse", limit=10)
+    assert (line.by, line.key) == ("host", id_in(worker.key))
+    assert "larger than" in line.detail["reason"]
+
+
+def test_of_those_who_wait_no_body_is_kept(worker: FarWorker, store: SqlStore) -> None:
+    names = tuple(f"{number:0200}" for number in range(wire.MOST_AT_ONCE - 1))
+
+    def kept() -> list[int]:
+        gc.collect()
+        found = [each for each in gc.get_objects() if isinstance(each, Exchange)]
+        return [len(each.body) for each in found if each.own_path.endswith("/take")]
+
+    with ThreadPoolExecutor(1) as one:
+        poll = one.submit(lambda: worker.take(workflows=("greet", *names), wait=30.0))
+        eventually(lambda: kept() == [0], timeout=20)
+        job = submitted(store)
+        assert [given.id for given in poll.result(30)] == [job.id]
 
 
 def test_only_so_many_large_bodies_come_at_once_of_a_server_and_of_a_key(

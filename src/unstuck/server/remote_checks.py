@@ -26,13 +26,13 @@ from unstuck.executor.messages import (
 from unstuck.intake.signing import SigningDoor
 from unstuck.model.errors import InvalidInput, NotPermitted, told
 from unstuck.model.job import AttemptRef, WorkflowRecord
-from unstuck.model.keys import ID_LENGTH
+from unstuck.model.keys import ID_LENGTH, Within
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.offers import NO_KEY, is_claim_of, offered
 from unstuck.model.payload import check_name
 from unstuck.model.schedules import DeclaredSchedule, ScheduleSpec
 from unstuck.operations.table import INCLUDED, READER, WORKER, Caller
-from unstuck.store.port import Report, wire
+from unstuck.store.port import Grant, Report, wire
 from unstuck.worker import validate
 
 #: Seconds for which a worker at a distance may be silent, at the least and at the most.
@@ -72,6 +72,10 @@ def ident_of(caller: Caller) -> str:
     if len(caller.key) != ID_LENGTH:
         raise NotPermitted("a worker at a distance shows an API key")
     return caller.key
+
+
+def grant_of(caller: Caller) -> Grant:
+    return Grant(caller.bound, caller.within or Within())
 
 
 def check_granted(caller: Caller, *, queue: str | None = None, workflow: str | None = None) -> None:
