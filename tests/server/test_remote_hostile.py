@@ -29,7 +29,7 @@ from unstuck.model.news import Publication
 from unstuck.model.offers import claim_id, remote_incarnation
 from unstuck.model.schedules import DeclaredSchedule
 from unstuck.model.settlement import Returned
-from unstuck.operations import health, jobs, keys, workers
+from unstuck.operations import health, jobs, keys, notifications, workers
 from unstuck.operations.metrics import MetricsMemory, measure
 from unstuck.operations.table import Caller
 from unstuck.server import bodies
@@ -243,6 +243,29 @@ def test_a_flood_of_other_questions_is_no_refusal_of_a_worker(store: SqlStore, s
         answers = [site.get("/api/v1/workers", headers=headers) for _ in range(20)]
         assert {answer.status_code for answer in answers} == {200, 429}
         assert store.audit(None, verb="workers.refuse", limit=10) == []
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        *({"link": link} for link in ("https://evil.example/", "//evil.example/", "/\\evil.example", "/\n/evil")),
+        {"link": "javascript:alert(1)"},
+        {"link": ""},
+        {"severity": "x" * 70_000},
+        {"severity": "\x1b[31m"},
+    ],
+)
+def test_news_of_a_worker_lead_nowhere_else_and_are_as_bad_as_news_can_be(
+    site: Site, store: SqlStore, hostile: dict[str, str]
+) -> None:
+    worker = enter_at(site, store, "host")
+    said = {"title": "t", "message": "m", "link": "/workers", "severity": "warning"}
+    problem(told(site, worker, "notify", **(said | hostile)), 422, "InvalidInput")
+    assert notifications.list_(Caller(store, "ada")).items == ()
+    told(site, worker, "notify", **(said | {"title": "\x1b[31mt", "message": "m\x1b[2J"}))
+    (seen,) = notifications.list_(Caller(store, "ada")).items
+    assert (seen.title, seen.message, seen.link) == ("?[31mt", "m?[2J", "/workers")
+    worker.port.close()
 
 
 #: What may stand where something else is expected.
