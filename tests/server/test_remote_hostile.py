@@ -32,7 +32,7 @@ from unstuck.model.settlement import Returned
 from unstuck.operations import health, jobs, keys, notifications, workers
 from unstuck.operations.metrics import MetricsMemory, measure
 from unstuck.operations.table import Caller
-from unstuck.server import bodies
+from unstuck.server import bodies, remote_workers
 from unstuck.server.exchange import Exchange
 from unstuck.store.port import AttemptOutput, NewChild, NewStep, Report, Verdict, Wanted, wire
 from unstuck.store.sql_store import SqlStore
@@ -266,6 +266,28 @@ def test_news_of_a_worker_lead_nowhere_else_and_are_as_bad_as_news_can_be(
     (seen,) = notifications.list_(Caller(store, "ada")).items
     assert (seen.title, seen.message, seen.link) == ("?[31mt", "m?[2J", "/workers")
     worker.port.close()
+
+
+def test_one_key_has_only_so_many_workers_that_live(
+    worker: FarWorker, site: Site, store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote_workers, "MOST_OF_KEY", 3)
+    headers = {**JSON, "authorization": f"Bearer {worker.key}"}
+    incarnations = [remote_incarnation(id_in(worker.key), chance.nonce()) for _ in range(3)]
+
+    def register(incarnation: str) -> Any:
+        body = wire.RegisterBody(wire.PROTOCOL, a_far_worker(incarnation))
+        return site.client.post("/api/v1/worker/register", content=wire.encoded(body), headers=headers)
+
+    assert [register(each).status_code for each in incarnations] == [200, 200, 429]
+    told_so = problem(register(incarnations[2]), 429, "TooManyRequests")["detail"]
+    assert told_so == "3 workers live by this key already: make a key for each host"
+    assert register(incarnations[0]).status_code == 200, "an answer that was lost is told again"
+    assert [line.detail["reason"] for line in store.audit(None, verb="workers.refuse", limit=10)] == [told_so]
+    enter_at(site, store, "another").port.close()
+    assert len(list(workers.list_(Caller(store, "ada")))) == 4
+    worker.port.unregister_worker(worker.number)
+    assert register(incarnations[2]).status_code == 200
 
 
 #: What may stand where something else is expected.

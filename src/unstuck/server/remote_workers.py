@@ -62,6 +62,8 @@ B = TypeVar("B")
 REMEMBERED = 10_000
 #: Bytes of what is said by those who wait: two thousand of one key may.
 _MOST_OF_STAYS = {"take": 1 << 20, "control": 4 << 10}
+#: Workers of one key that have not ended.
+MOST_OF_KEY = 2000
 _SAID_OF_ITSELF = ("host", "boot_id", "pid_namespace", "code_version")
 
 
@@ -174,6 +176,7 @@ class RemoteWorkers:
         worker = said.worker
         if key_of(worker.incarnation) != ident_of(caller):
             raise NotPermitted("an incarnation begins with the id of the key by which it registers")
+        self._check_room(caller, worker.incarnation)
         check_lease(worker.lease)
         check_numbers(pid=worker.pid, pid_start=worker.pid_start)
         for queue in worker.queues:
@@ -186,6 +189,13 @@ class RemoteWorkers:
         )
         registered = caller.store.register_remote_worker(named)
         return _answer(wire.RegisterAnswer(wire.PROTOCOL, registered, grant_of(caller)))
+
+    def _check_room(self, caller: Caller, incarnation: str) -> None:
+        """People look through all there are. It comes again: others may have ended by then."""
+        if caller.store.standing_of_key(incarnation, MOST_OF_KEY) >= MOST_OF_KEY:
+            text = f"{MOST_OF_KEY:,} workers live by this key already: make a key for each host"
+            self.refusals.tell(caller, text)
+            raise HttpProblem("TooManyRequests", text, Retry_After="30")
 
     def _workflows(self, caller: Caller, exchange: Exchange) -> HttpAnswer:
         """Only what its key is granted; the rows of a tenant's worker are that tenant's."""
