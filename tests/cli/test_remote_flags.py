@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.cli.command import Command
@@ -27,3 +29,15 @@ def test_what_cannot_be_meant_is_refused(unstuck: Command, flags: list[str], sai
     assert answer.code != 0
     assert said in answer.err
     assert KEY not in answer.out + answer.err
+
+
+@slow
+def test_its_key_may_be_in_a_file_and_its_times_are_those_of_a_distance(unstuck: Command, tmp_path: Path) -> None:
+    (tmp_path / "key").write_text(f"{KEY}\n")
+    far = ("worker", APP, "--server", "http://10.0.0.1")
+    found = unstuck(*far, UNSTUCK_KEY_FILE=str(tmp_path / "key"))
+    assert (found.code != 0, "use https://" in found.err) == (True, True)
+    missing = unstuck(*far, UNSTUCK_KEY_FILE=str(tmp_path / "nothing"))
+    assert (missing.code != 0, "UNSTUCK_KEY_FILE" in missing.err) == (True, True)
+    assert KEY not in found.err + missing.err
+    assert "1m 9s  job of a lost machine" in unstuck(*far, "--check").err  # a lease of 60 s

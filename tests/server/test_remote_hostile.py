@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
@@ -27,11 +29,12 @@ from unstuck.model.news import Publication
 from unstuck.model.offers import claim_id, remote_incarnation
 from unstuck.model.schedules import DeclaredSchedule
 from unstuck.model.settlement import Returned
-from unstuck.operations import health, jobs, workers
+from unstuck.operations import health, jobs, keys, notifications, workers
 from unstuck.operations.metrics import MetricsMemory, measure
 from unstuck.operations.table import Caller
-from unstuck.server import bodies
-from unstuck.store.port import AttemptOutput, NewChild, NewStep, Report, Verdict, wire
+from unstuck.server import bodies, remote_workers
+from unstuck.server.exchange import Exchange
+from unstuck.store.port import AttemptOutput, NewChild, NewStep, Report, Verdict, Wanted, wire
 from unstuck.store.sql_store import SqlStore
 
 
@@ -115,6 +118,10 @@ def test_more_than_one_body_may_hold_is_refused_of_every_kind(worker: FarWorker,
     ):
         refused = problem(told(site, worker, verb, **body), 422, "InvalidInput")
         assert f"{many:,}" in refused["detail"], verb
+    for names in ("workflows", "queues", "quick", "alone", "signed"):
+        claim, wanted = claim_id(worker.number, chance.nonce()), worker.wanted(**{names: ("greet",) * many})
+        refused = problem(told(site, worker, "take", claim=claim, wanted=wanted), 422, "InvalidInput")
+        assert f"{many:,}" in refused["detail"], names
     for wait in (-1.0, 31.0, 1e9):
         claim = claim_id(worker.number, chance.nonce())
         wanted = replace(worker.wanted(), wait=wait)
@@ -148,6 +155,38 @@ def test_a_body_that_is_too_large_is_not_read_and_told(worker: FarWorker, site: 
     (line,) = store.audit(None, verb="workers.refuse", limit=10)
     assert (line.by, line.key, line.address) == ("host", id_in(worker.key), "127.0.0.1")
     assert "larger than" in line.detail["reason"]
+
+
+@pytest.mark.parametrize(
+    ("verb", "said"),
+    [
+        ("control", {"seen": "x" * (8 << 10), "wait": 30.0}),
+        ("take", {"claim": "c", "wanted": Wanted(1, ("x" * (2 << 20),), (), wait=30.0)}),
+    ],
+)
+def test_who_waits_may_say_little_and_more_is_told(
+    worker: FarWorker, site: Site, store: SqlStore, verb: str, said: dict[str, Any]
+) -> None:
+    """A key may have thousands of them, and a server keeps what each said until it is answered."""
+    problem(told(site, worker, verb, **said), 413, "TooLarge")
+    (line,) = store.audit(None, verb="workers.refuse", limit=10)
+    assert (line.by, line.key) == ("host", id_in(worker.key))
+    assert "larger than" in line.detail["reason"]
+
+
+def test_of_those_who_wait_no_body_is_kept(worker: FarWorker, store: SqlStore) -> None:
+    names = tuple(f"{number:0200}" for number in range(wire.MOST_AT_ONCE - 1))
+
+    def kept() -> list[int]:
+        gc.collect()
+        found = [each for each in gc.get_objects() if isinstance(each, Exchange)]
+        return [len(each.body) for each in found if each.own_path.endswith("/take")]
+
+    with ThreadPoolExecutor(1) as one:
+        poll = one.submit(lambda: worker.take(workflows=("greet", *names), wait=30.0))
+        eventually(lambda: kept() == [0], timeout=20)
+        job = submitted(store)
+        assert [given.id for given in poll.result(30)] == [job.id]
 
 
 def test_only_so_many_large_bodies_come_at_once_of_a_server_and_of_a_key(
@@ -195,6 +234,60 @@ def test_a_flood_by_one_key_is_refused_and_another_worker_goes_on(store: SqlStor
         assert record(store, job.id).state is JobState.COMPLETED
         for each in (flooding, other):
             each.port.close()
+
+
+def test_a_flood_of_other_questions_is_no_refusal_of_a_worker(store: SqlStore, store_url: str) -> None:
+    """Those about workers have almost the address of those that workers ask."""
+    with running(ServerOptions(store_url, port=0, rate=4.0)) as site:
+        headers = {"authorization": f"Bearer {keys.create(Caller(store, 'ada'), 'ann', role='reader').key}"}
+        answers = [site.get("/api/v1/workers", headers=headers) for _ in range(20)]
+        assert {answer.status_code for answer in answers} == {200, 429}
+        assert store.audit(None, verb="workers.refuse", limit=10) == []
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        *({"link": link} for link in ("https://evil.example/", "//evil.example/", "/\\evil.example", "/\n/evil")),
+        {"link": "javascript:alert(1)"},
+        {"link": ""},
+        {"severity": "x" * 70_000},
+        {"severity": "\x1b[31m"},
+    ],
+)
+def test_news_of_a_worker_lead_nowhere_else_and_are_as_bad_as_news_can_be(
+    site: Site, store: SqlStore, hostile: dict[str, str]
+) -> None:
+    worker = enter_at(site, store, "host")
+    said = {"title": "t", "message": "m", "link": "/workers", "severity": "warning"}
+    problem(told(site, worker, "notify", **(said | hostile)), 422, "InvalidInput")
+    assert notifications.list_(Caller(store, "ada")).items == ()
+    told(site, worker, "notify", **(said | {"title": "\x1b[31mt", "message": "m\x1b[2J"}))
+    (seen,) = notifications.list_(Caller(store, "ada")).items
+    assert (seen.title, seen.message, seen.link) == ("?[31mt", "m?[2J", "/workers")
+    worker.port.close()
+
+
+def test_one_key_has_only_so_many_workers_that_live(
+    worker: FarWorker, site: Site, store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote_workers, "MOST_OF_KEY", 3)
+    headers = {**JSON, "authorization": f"Bearer {worker.key}"}
+    incarnations = [remote_incarnation(id_in(worker.key), chance.nonce()) for _ in range(3)]
+
+    def register(incarnation: str) -> Any:
+        body = wire.RegisterBody(wire.PROTOCOL, a_far_worker(incarnation))
+        return site.client.post("/api/v1/worker/register", content=wire.encoded(body), headers=headers)
+
+    assert [register(each).status_code for each in incarnations] == [200, 200, 429]
+    told_so = problem(register(incarnations[2]), 429, "TooManyRequests")["detail"]
+    assert told_so == "3 workers live by this key already: make a key for each host"
+    assert register(incarnations[0]).status_code == 200, "an answer that was lost is told again"
+    assert [line.detail["reason"] for line in store.audit(None, verb="workers.refuse", limit=10)] == [told_so]
+    enter_at(site, store, "another").port.close()
+    assert len(list(workers.list_(Caller(store, "ada")))) == 4
+    worker.port.unregister_worker(worker.number)
+    assert register(incarnations[2]).status_code == 200
 
 
 #: What may stand where something else is expected.

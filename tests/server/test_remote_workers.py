@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import select
+import socket
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from socket import gethostname
@@ -14,11 +17,12 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.server.conftest import JSON, Site, problem, running
+from tests.server.conftest import JSON, Raw, Site, problem, running
 from tests.support.builders import a_worker, chance, record, submitted
 from tests.support.cut_link import CutLink
 from tests.support.eventually import eventually
 from tests.support.signing import a_key, attach, envelope_of, write_keys
+from tests.support.tables import ask
 from tests.support.troubles import execute
 from tests.tiers import slow
 from unstuck.assembly.server import ServerOptions
@@ -39,10 +43,22 @@ from unstuck.operations import health, keyring, keys, workers
 from unstuck.operations.metrics import MetricsMemory, measure
 from unstuck.operations.table import Caller
 from unstuck.server import guests
+from unstuck.server.control_desk import name_of
 from unstuck.server.refusals import Refusals
 from unstuck.signing import SignatureRule, SigningKeys
 from unstuck.store.order import gates
-from unstuck.store.port import AttemptOutput, Grant, NewChild, NewStep, NewWorker, Report, Verdict, Wanted, wire
+from unstuck.store.port import (
+    AttemptOutput,
+    ControlNews,
+    Grant,
+    NewChild,
+    NewStep,
+    NewWorker,
+    Report,
+    Verdict,
+    Wanted,
+    wire,
+)
 from unstuck.store.sql_store import SqlStore
 from unstuck.worker.ledger import Ledger
 from unstuck.worker.pace import Pace
@@ -51,6 +67,8 @@ from unstuck.worker.remote_claim import RemoteClaimer
 from unstuck.worker.served import Served
 from unstuck.worker.shares import FreeRoom
 
+#: Workers that wait for jobs, each by two polls.
+IDLE = 150
 GREET = WorkflowRecord("greet", "v1", "default", Policy(), {})
 
 
@@ -315,6 +333,45 @@ def test_a_poll_ends_when_a_job_comes(enter: Enter, store: SqlStore) -> None:
     job = submitted(store)
     poll.join(30)
     assert [each.id for each in found] == [job.id]
+
+
+def test_polls_of_idle_workers_hold_no_thread_and_no_connection_to_the_database(
+    enter: Enter, site: Site, store: SqlStore, store_url: str
+) -> None:
+    worker = enter()
+    host, port = site.url.removeprefix("http://").split(":")
+
+    def asked(verb: str, **said: Any) -> bytes:
+        body = wire.encoded({"worker": worker.number, "incarnation": worker.incarnation} | said)
+        lines = [
+            f"POST /api/v1/worker/{verb} HTTP/1.1", f"host: {host}:{port}", f"authorization: Bearer {worker.key}",
+            "content-type: application/json", f"content-length: {len(body)}", "", "",
+        ]  # fmt: skip
+        return "\r\n".join(lines).encode() + body
+
+    with ExitStack() as begun:
+        polls: list[socket.socket] = []
+        for _ in range(IDLE):
+            claim = claim_id(worker.number, chance.nonce())
+            for said in (
+                asked("take", claim=claim, wanted=worker.wanted(wait=30.0)),
+                asked("control", seen=name_of(ControlNews()), wait=25.0),
+            ):
+                polls.append(begun.enter_context(socket.create_connection((host, int(port)), timeout=20)))
+                polls[-1].sendall(said)
+        eventually(lambda: len(site.server._api._guests) >= 2 * IDLE, timeout=20)
+        threads = Counter(thread.name for thread in threading.enumerate())
+        assert threads["unstuck-work"] == 1
+        assert threads["unstuck-control"] == 2  # one of them is our worker's own
+        assert sum(count for name, count in threads.items() if name.startswith("unstuck-http")) <= 12
+        if store_url.startswith("postgres"):
+            [(sessions,)] = ask(
+                store_url, "SELECT COUNT(*) FROM pg_stat_activity WHERE application_name LIKE 'unstuck server%'"
+            )
+            assert sessions <= 20
+        job = submitted(store)
+        (heard, *_), _, _ = select.select(polls, [], [], 20)
+        assert job.id.encode() in Raw.read(heard).body
 
 
 def test_a_cancel_is_heard_by_the_control_poll(enter: Enter, store: SqlStore) -> None:
@@ -845,8 +902,18 @@ def test_an_answer_with_jobs_carries_no_more_payloads_than_arrive_while_the_offe
     assert len(whole.payload) == 2 * wire.MOST_PAYLOADS
 
 
-def test_only_who_is_known_may_send_much(site: Site, store: SqlStore) -> None:
-    keys.create(Caller(store, "ada"), "any", role="reader")
+def test_only_workers_may_send_much(site: Site, store: SqlStore) -> None:
+    """Who else sends it takes no place among those who may: it is refused before any of it is read."""
     large = b"x" * (3 << 20)
+    ann = keys.create(Caller(store, "ada"), "ann", role="operator").key
     answer = site.client.post("/api/v1/worker/settle", content=large, headers=JSON)
     problem(answer, 401, "Unauthenticated")
+    lines = [
+        "POST /api/v1/worker/settle HTTP/1.1", f"host: {site.url.removeprefix('http://')}",
+        f"authorization: Bearer {ann}", "content-type: application/json", f"content-length: {len(large)}", "", "",
+    ]  # fmt: skip
+    refused = site.raw("\r\n".join(lines).encode()).problem
+    assert (refused["status"], refused["code"]) == (403, "NotPermitted")
+    (line,) = store.audit(None, verb="workers.refuse", limit=10)
+    assert (line.by, line.key) == ("ann", id_in(ann))
+    assert "needs the role worker" in line.detail["reason"]

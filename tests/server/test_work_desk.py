@@ -16,7 +16,7 @@ from unstuck.model.offers import claim_id
 from unstuck.model.policy import Policy
 from unstuck.server.work_desk import Taker, WorkDesk
 from unstuck.signing import NO_KEYS
-from unstuck.store.port import Wanted
+from unstuck.store.port import Grant, Wanted
 from unstuck.store.sql_store import SqlStore
 
 CROWD = 200
@@ -34,7 +34,7 @@ def crowd(store: SqlStore, desk: WorkDesk) -> tuple[list[Taker], list[Taker]]:
     """Many who wait; and those of them who were woken, of whom each claims what there is, and leaves if it got it."""
     number, woken = a_worker(store).number, list[Taker]()
     wanted = Wanted(1, ("greet",), ("default",), wait=30.0)
-    takers = [Taker(number, claim_id(number, chance.nonce()), wanted) for _ in range(CROWD)]
+    takers = [Taker.of(number, claim_id(number, chance.nonce()), wanted, Grant()) for _ in range(CROWD)]
 
     def wake(taker: Taker) -> None:
         if taker not in woken and desk.find(taker).jobs:
@@ -67,7 +67,7 @@ def test_whoever_comes_is_not_told_by_a_look_from_before(store: SqlStore, desk: 
     number, wanted = a_worker(store).number, Wanted(4, ("greet",), ("default",), wait=0.0)
 
     def found() -> int:
-        taker = Taker(number, claim_id(number, chance.nonce()), wanted)
+        taker = Taker.of(number, claim_id(number, chance.nonce()), wanted, Grant())
         desk.join(taker, lambda: None)
         jobs = desk.find(taker).jobs
         desk.leave(taker)
@@ -83,7 +83,7 @@ def test_whoever_comes_while_no_thread_can_be_started_keeps_nobody_from_being_wo
     store: SqlStore, desk: WorkDesk
 ) -> None:
     number, wanted, woken = a_worker(store).number, Wanted(4, ("greet",), ("default",), wait=30.0), threading.Event()
-    early, late = (Taker(number, claim_id(number, chance.nonce()), wanted) for _ in range(2))
+    early, late = (Taker.of(number, claim_id(number, chance.nonce()), wanted, Grant()) for _ in range(2))
     with no_more_threads(), pytest.raises(RuntimeError, match="thread"):
         desk.join(early, lambda: None)
     desk.join(late, woken.set)

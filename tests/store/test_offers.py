@@ -8,7 +8,7 @@ from tests.conftest import StoreClock
 from tests.support.builders import a_worker, chance, everything, kinds, record, settle, submitted
 from unstuck.model.job import AttemptRef, ClaimedJob, WorkerRecord
 from unstuck.model.lifecycle import JobState
-from unstuck.model.offers import claim_id, offered, remote_incarnation
+from unstuck.model.offers import claim_id, key_of, offered, remote_incarnation
 from unstuck.store.port import NewWorker, Store, Verdict
 
 ACK = 5.0
@@ -166,3 +166,12 @@ def test_a_far_workers_attempts_are_gathered_for_once_it_has_acknowledged_them(s
     assert store.gather(ref, []) == "[]"
     assert store.incarnation_of(worker.number) == worker.incarnation
     assert store.incarnation_of(999_999) is None
+
+
+def test_of_a_key_those_are_counted_that_have_not_ended(store: Store) -> None:
+    one, two, left = far(store), far(store), far(store)
+    a_worker(store)
+    store.unregister_worker(left.number)
+    assert store.standing_of_key(one.incarnation, 10) == 1
+    assert store.standing_of_key(one.incarnation.replace(one.incarnation[:8], "otherkey"), 10) == 0
+    assert store.standing_of_key(remote_incarnation(key_of(two.incarnation), chance.nonce()), 1) == 1

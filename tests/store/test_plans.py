@@ -337,4 +337,7 @@ def sqlite_plans(connection: sqlite3.Connection) -> Iterator[tuple[str, list[str
 #: The index of what is on the blacklist now, beside a history that only grows.
 _ACTIVE = "unstuck_blacklist_active"
 #: They read a table on purpose: up to a ceiling, or a narrow index of it.
-WALKS = {"counts_everywhere", "routes_everywhere", "standing", "resting_since", "standing_troubles", "chores"}
+WALKS = {
+    "counts_everywhere", "routes_everywhere", "standing", "resting_since", "standing_troubles", "chores",
+    "standing_of_key",
+}  # fmt: skip

@@ -7,7 +7,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Collection
 from concurrent.futures import Future
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from unstuck.clock import Clock
+from unstuck.model.errors import UnstuckError
 from unstuck.operations.together import Together
 from unstuck.server import bodies, endpoints, openapi, seeds, sse
 from unstuck.server.connections import LONGEST_ANSWER
@@ -169,15 +170,26 @@ class Api:
     async def _read(self, endpoint: Endpoint, exchange: Exchange, receive: Receive) -> None:
         declared, admitted = exchange.headers.get("content-length"), None
         if endpoint.most_bytes > bodies.MOST_BYTES and bodies.may_be_large(declared):
-            admitted = await self._lane.run(partial(self._door.admit, exchange))  # nobody else may send so much
+            admitted = await self._lane.run(partial(self._admit_large, exchange))
             self._large.enter(exchange, admitted.counted_as)
         try:
             exchange.body = await bodies.read(_chunks(receive), declared, endpoint.most_bytes)
         except HttpProblem as problem:
-            if admitted is not None and problem.code == "TooLarge":
-                await self._lane.run(partial(self._remote.tell_refused, admitted.caller, exchange, problem))
+            if problem.code == "TooLarge" and self._remote.is_asked(exchange):
+                await self._lane.run(partial(self._tell_too_large, exchange, admitted, problem))
             raise
         exchange.is_read = True
+
+    def _tell_too_large(self, exchange: Exchange, admitted: Admitted | None, problem: HttpProblem) -> None:
+        """Whoever is not known is told of by the door alone."""
+        with suppress(UnstuckError, HttpProblem):
+            self._remote.tell_refused((admitted or self._door.admit(exchange)).caller, exchange, problem)
+
+    def _admit_large(self, exchange: Exchange) -> Admitted:
+        """Before any of it is read: only workers may send so much."""
+        admitted = self._door.admit(exchange)
+        self._remote.check_sends(admitted.caller)
+        return admitted
 
     async def _deliver(self, hook: str, exchange: Exchange, receive: Receive) -> HttpAnswer:
         """A delivery of another system. Threads are asked when all of it is there, and not to wait for it."""
@@ -214,6 +226,7 @@ class Api:
         def opened() -> Admitted:
             admitted = self._admitted(exchange)
             stay.open(admitted.caller)
+            exchange.body = b""  # else thousands who wait would hold theirs
             return admitted
 
         with self._guests.place():

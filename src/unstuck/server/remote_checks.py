@@ -26,13 +26,13 @@ from unstuck.executor.messages import (
 from unstuck.intake.signing import SigningDoor
 from unstuck.model.errors import InvalidInput, NotPermitted, told
 from unstuck.model.job import AttemptRef, WorkflowRecord
-from unstuck.model.keys import ID_LENGTH
+from unstuck.model.keys import ID_LENGTH, Within
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.offers import NO_KEY, is_claim_of, offered
 from unstuck.model.payload import check_name
 from unstuck.model.schedules import DeclaredSchedule, ScheduleSpec
 from unstuck.operations.table import INCLUDED, READER, WORKER, Caller
-from unstuck.store.port import Report, wire
+from unstuck.store.port import Grant, Report, wire
 from unstuck.worker import validate
 
 #: Seconds for which a worker at a distance may be silent, at the least and at the most.
@@ -47,6 +47,8 @@ MOST_RESULT = 8 << 20
 #: Characters of a schedule that it declares; and of what a key grants, in the name of an app.
 MOST_SCHEDULE = 64 << 10
 _SPELLED_OUT = 60
+#: How bad something is that a worker tells people.
+_SEVERITIES = ("info", "warning", "error", "critical")
 #: What a worker itself may ask of its attempts.
 _OWN_REQUESTS = (RequestKind.TIMEOUT, RequestKind.DRAIN)
 
@@ -72,6 +74,10 @@ def ident_of(caller: Caller) -> str:
     if len(caller.key) != ID_LENGTH:
         raise NotPermitted("a worker at a distance shows an API key")
     return caller.key
+
+
+def grant_of(caller: Caller) -> Grant:
+    return Grant(caller.bound, caller.within or Within())
 
 
 def check_granted(caller: Caller, *, queue: str | None = None, workflow: str | None = None) -> None:
@@ -235,6 +241,16 @@ def _check_child(caller: Caller, worker: int, facts: dict[str, Any]) -> None:
     facts["child"] = replace(child, job=door.made(child.job, "parent"))
 
 
+def _check_news(caller: Caller, worker: int, facts: dict[str, Any]) -> None:
+    """People click on it, with more rights than any worker has, and see it in terminals."""
+    link: str = facts["link"]
+    if not link.startswith("/") or link.startswith(("//", "/\\")) or not (link.isascii() and link.isprintable()):
+        raise InvalidInput(f"news lead to a page of this server, and not to {told(link)}")
+    if facts["severity"] not in _SEVERITIES:
+        raise InvalidInput(f"{told(facts['severity'])} is none of {', '.join(_SEVERITIES)}")
+    facts.update(title=plain(facts["title"]), message=plain(facts["message"]))
+
+
 def _asking(question: Callable[[dict[str, Any]], Question]) -> Check:
     """Of a verb about one attempt, as the executor's question that it carries."""
 
@@ -257,6 +273,7 @@ CHECKS: dict[str, Check] = {
     "keep_output": _check_outputs,
     "record_steps": _check_steps,
     "spawn": _check_child,
+    "notify": _check_news,
     "gather": _asking(lambda said: GatherMessage(list(said["children"]), said["release_target"])),
     "journal": _asking(lambda said: LoadJournal(said["after"])),
     "spend": _asking(lambda said: Spend(dict(said["amounts"]))),

@@ -21,7 +21,6 @@ from typing import Any, TypeVar
 from unstuck.clock import Clock
 from unstuck.model.errors import InvalidInput, NotPermitted
 from unstuck.model.job import ClaimedJob
-from unstuck.model.keys import Within
 from unstuck.model.offers import key_of, left_out, offered
 from unstuck.model.payload import check_name
 from unstuck.operations.routes import PREFIX
@@ -48,18 +47,23 @@ from unstuck.server.remote_checks import (
     check_schedule,
     check_verifies,
     check_workflow,
+    grant_of,
     ident_of,
     info_of,
     plain,
 )
 from unstuck.server.work_desk import FoundJobs, Taker, WorkDesk
-from unstuck.store.port import Grant, wire
+from unstuck.store.port import wire
 from unstuck.version import __version__
 
 B = TypeVar("B")
 
 #: Workers whose incarnation is remembered.
 REMEMBERED = 10_000
+#: Bytes of what is said by those who wait: two thousand of one key may.
+_MOST_OF_STAYS = {"take": 1 << 20, "control": 4 << 10}
+#: Workers of one key that have not ended.
+MOST_OF_KEY = 2000
 _SAID_OF_ITSELF = ("host", "boot_id", "pid_namespace", "code_version")
 
 
@@ -102,7 +106,10 @@ class RemoteWorkers:
                 Endpoint("POST", f"{base}/{name}", partial(self._watched, ask), most_bytes=wire.MOST_BYTES)
                 for name, ask in asks.items()
             ),
-            *(Endpoint("POST", f"{base}/{name}", _never, stays=stay) for name, stay in stays.items()),
+            *(
+                Endpoint("POST", f"{base}/{name}", _never, stays=stay, most_bytes=_MOST_OF_STAYS[name])
+                for name, stay in stays.items()
+            ),
         ]
 
     def _watched(
@@ -113,8 +120,17 @@ class RemoteWorkers:
 
     def tell_refused(self, caller: Caller, exchange: Exchange, problem: HttpProblem) -> None:
         """What HTTP itself refuses whoever asks here: a flood, a body without end."""
-        if exchange.own_path.startswith(PREFIX + wire.PATH):
+        if self.is_asked(exchange):
             self.refusals.tell(caller, str(problem))
+
+    def is_asked(self, exchange: Exchange) -> bool:
+        path = PREFIX + wire.PATH
+        return exchange.own_path == path or exchange.own_path.startswith(f"{path}/")
+
+    def check_sends(self, caller: Caller) -> None:
+        """Before a large body is read: whoever runs no jobs has none to send."""
+        with self.refusals.told(caller):
+            check_role(caller)
 
     # --- who asks -------------------------------------------------------------------------------------------------
 
@@ -160,6 +176,7 @@ class RemoteWorkers:
         worker = said.worker
         if key_of(worker.incarnation) != ident_of(caller):
             raise NotPermitted("an incarnation begins with the id of the key by which it registers")
+        self._check_room(caller, worker.incarnation)
         check_lease(worker.lease)
         check_numbers(pid=worker.pid, pid_start=worker.pid_start)
         for queue in worker.queues:
@@ -170,8 +187,15 @@ class RemoteWorkers:
             **{name: plain(getattr(worker, name))[:200] for name in _SAID_OF_ITSELF},
             info=info_of(caller, worker.info, _here(exchange)),
         )
-        grant = Grant(caller.bound, caller.within or Within())
-        return _answer(wire.RegisterAnswer(wire.PROTOCOL, caller.store.register_remote_worker(named), grant))
+        registered = caller.store.register_remote_worker(named)
+        return _answer(wire.RegisterAnswer(wire.PROTOCOL, registered, grant_of(caller)))
+
+    def _check_room(self, caller: Caller, incarnation: str) -> None:
+        """People look through all there are. It comes again: others may have ended by then."""
+        if caller.store.standing_of_key(incarnation, MOST_OF_KEY) >= MOST_OF_KEY:
+            text = f"{MOST_OF_KEY:,} workers live by this key already: make a key for each host"
+            self.refusals.tell(caller, text)
+            raise HttpProblem("TooManyRequests", text, Retry_After="30")
 
     def _workflows(self, caller: Caller, exchange: Exchange) -> HttpAnswer:
         """Only what its key is granted; the rows of a tenant's worker are that tenant's."""
@@ -273,16 +297,10 @@ class TakeStay:
         wanted = said.wanted
         if min(wanted.slots, wanted.ahead, wanted.solo) < 0 or wanted.slots + wanted.ahead + wanted.solo < 1:
             raise InvalidInput("there is no room in what the worker wants")
+        for names in (wanted.workflows, wanted.queues, wanted.quick, wanted.alone):
+            check_count(names)
         check_verifies(caller, wanted.signed)
-        self._taker = Taker(
-            said.worker,
-            said.claim,
-            wanted,
-            tenant=caller.bound,
-            queues=caller.queues,
-            workflows=caller.workflows,
-            again=said.again,
-        )
+        self._taker = Taker.of(said.worker, said.claim, wanted, grant_of(caller), again=said.again)
         self._fetches = said.fetches
 
     async def serve(self, guest: Guest) -> HttpAnswer:

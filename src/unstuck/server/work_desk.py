@@ -20,7 +20,7 @@ from unstuck.model.offers import offered
 from unstuck.model.signing import SignatureProblem
 from unstuck.records import dataclass
 from unstuck.signing import SigningKeys
-from unstuck.store.port import OpenRoute, Route, Store, Wanted
+from unstuck.store.port import Grant, OpenRoute, Route, Store, Wanted
 from unstuck.telemetry import logger
 from unstuck.worker.served import RouteBook
 from unstuck.worker.shares import Bid, FreeRoom, Turns, divide
@@ -51,23 +51,35 @@ _PIECE = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Taker:
-    """One worker that has room, and what its key is granted: None means all."""
+    """One worker that has room, and what it wants of what its key is granted; `tenant`: None means all."""
 
     worker: int
     claim: str
     wanted: Wanted
+    queues: frozenset[str]
+    workflows: frozenset[str]
     tenant: str | None = None
-    queues: frozenset[str] | None = None
-    workflows: frozenset[str] | None = None
     again: bool = False
+
+    @classmethod
+    def of(cls, worker: int, claim: str, wanted: Wanted, grant: Grant, *, again: bool = False) -> Taker:
+        queues, workflows = frozenset(wanted.queues), frozenset(wanted.workflows)
+        within = grant.within
+        return cls(
+            worker,
+            claim,
+            wanted,
+            queues if within.queues is None else queues & within.queues,
+            workflows if within.workflows is None else workflows & within.workflows,
+            grant.tenant,
+            again,
+        )
 
     def may_take(self, route: Route) -> bool:
         return (
-            route.workflow in self.wanted.workflows
-            and route.queue in self.wanted.queues
+            route.workflow in self.workflows
+            and route.queue in self.queues
             and (self.tenant is None or route.tenant == self.tenant)
-            and (self.queues is None or route.queue in self.queues)
-            and (self.workflows is None or route.workflow in self.workflows)
         )
 
 

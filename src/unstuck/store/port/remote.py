@@ -67,6 +67,10 @@ class RemotePort(Protocol):
         """Like `register_worker`, of another process: nothing is remembered of its clock."""
         ...
 
+    def standing_of_key(self, incarnation: str, most: int) -> int:
+        """How many others that have not ended are of this one's key, as far as `most`."""
+        ...
+
     def incarnation_of(self, worker: int) -> str | None: ...
 
     def tell_refused_worker(self, by: str, tenant: str, reason: str, repeated: int) -> None:

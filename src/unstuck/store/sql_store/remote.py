@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from unstuck.model.job import AttemptRef, WorkerRecord
+from unstuck.model.offers import key_of, remote_incarnation
 from unstuck.store.guard import audit, isolation
 from unstuck.store.life import offers as offering
 from unstuck.store.life import workers
@@ -15,6 +16,12 @@ from unstuck.store.sql_store.verbs import SqlVerbs
 class SqlRemote(SqlVerbs):
     def register_remote_worker(self, worker: NewWorker) -> WorkerRecord:
         return self._database.write(lambda t: workers.register(t, worker, is_remote=True))
+
+    def standing_of_key(self, incarnation: str, most: int) -> int:
+        beginning = remote_incarnation(key_of(incarnation), "")
+        facts = {"beginning": beginning, "length": len(beginning), "but": incarnation, "most": most}
+        row = self._database.read(lambda t: t.one("standing_of_key", **facts))
+        return 0 if row is None else int(row["number"])
 
     def incarnation_of(self, worker: int) -> str | None:
         row = self._database.read(lambda t: t.one("worker_incarnation", worker=worker))

@@ -3,6 +3,15 @@
 -- name: worker_incarnation
 SELECT incarnation FROM unstuck_workers WHERE id = :worker
 
+-- name: standing_of_key
+-- By its signs, not by the order of a language, in which a point may not count.
+SELECT COUNT(*) AS number
+  FROM (SELECT 1
+          FROM unstuck_workers
+         WHERE ended_at IS NULL AND SUBSTR(incarnation, 1, CAST(:length AS INTEGER)) = :beginning
+           AND incarnation <> :but
+         LIMIT :most) AS few
+
 -- name: payload_of
 SELECT j.payload
   FROM unstuck_running r
