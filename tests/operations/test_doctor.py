@@ -23,7 +23,8 @@ from tests.support.pooler import Pooler
 from tests.support.schedules import come, made
 from unstuck.intake.secrets import reseal
 from unstuck.model.errors import InvalidInput, NotPermitted
-from unstuck.model.job import WorkerRecord
+from unstuck.model.job import WorkerRecord, WorkflowRecord
+from unstuck.model.policy import Policy
 from unstuck.operations import audit, doctor, keys
 from unstuck.operations.examinations import CHECKS, postgres, sqlite
 from unstuck.operations.examinations.exam import DoctorCheck, Exam
@@ -421,6 +422,16 @@ def test_two_versions_of_the_code_are_a_deploy_and_later_a_warning(
     beats(store, w1)
     beats(store, w2)
     assert the(ask(), "code").severity == "warning"
+
+
+def test_versions_are_told_of_workers_that_were_given_no_queue(ask: Ask, store: SqlStore) -> None:
+    """`unstuck worker shop:app` serves what its app names."""
+    for name, version in (("w1", "v1"), ("w2", "v2")):
+        worker = a_worker(store, name, lease=10 * HOUR, code_version=version, queues=())
+        greet = WorkflowRecord("greet", version, "default", Policy(), {})
+        store.register_workflows([greet], worker=worker.number, queues=("default",))
+        beats(store, worker)
+    assert "v1: worker w1; v2: worker w2" in the(ask(), "code").what
 
 
 def test_a_worker_with_another_version_of_unstuck(ask: Ask, store: SqlStore, w1: WorkerRecord) -> None:
