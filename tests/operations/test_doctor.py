@@ -369,6 +369,7 @@ def test_a_long_log_is_told_and_cut_while_others_work(ask: Ask, store: SqlStore,
         tried = doctor.fix(ask(), only=["sqlite_log"])
         assert [each.ok for each in tried.fixed] == [False]
         assert "reads an old state" in tried.fixed[0].did
+        assert tried.fixed[0].did.endswith(f"fuser -v {sqlite_path(store_url)}")
         person.execute("ROLLBACK")
         seen = doctor.fix(ask(by="kim"), only=["sqlite_log"])
         assert seen.findings == ()
