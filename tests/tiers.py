@@ -54,6 +54,7 @@ SLOW = (
     "executor/test_withdrawal.py",
     "store/test_feed_storm.py",
     # A real browser.
+    "web/test_actions.py",
     "web/test_alert_card.py",
     "web/test_commands.py",
     "web/test_dashboard.py",
@@ -62,6 +63,7 @@ SLOW = (
     "web/test_left_open.py",
     "web/test_log_in.py",
     "web/test_overview.py",
+    "web/test_tenants.py",
 )
 
 #: Under tests/: what reaches no SQL that differs; `make test` runs it on SQLite, `make test-all` on PostgreSQL too.

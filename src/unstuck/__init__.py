@@ -122,8 +122,10 @@ _ROOMS = {
     "unstuck.views.dead_letters": ("LetterStory", "LetterView", "LetterWhole"),
     "unstuck.views.doctor": ("DoctorView", "ExaminedView", "FindingView", "FixView"),
     "unstuck.views.gates": (
+        "BreakerView",
         "LimitChange",
         "LimitView",
+        "MarkView",
         "PauseView",
         "QueueView",
         "TargetView",
@@ -133,6 +135,7 @@ _ROOMS = {
         "UnpauseView",
         "WeightView",
         "WorkflowView",
+        "WorkflowWhole",
     ),
     "unstuck.views.guard": (
         "ActionView",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,13 @@ import pytest
 from tests.cli.command import APP, Command
 from tests.operations.test_doctor import HOUR, beats
 from tests.store.test_why import by_hand, serve
-from tests.support.builders import a_worker
+from tests.support.builders import a_worker, claimed
 from unstuck import machine
 from unstuck.cli.asking import Asker
 from unstuck.cli.doctor import local
 from unstuck.config import Settings
 from unstuck.model.job import WorkerRecord
+from unstuck.store.drivers.connect import sqlite_path
 from unstuck.store.sql_store import SqlStore
 
 SQLITE = pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
@@ -49,7 +51,7 @@ def test_findings_for_people_and_programs_and_the_exit_code(
     by_hand(store_url, "UPDATE unstuck_workers SET lease_until = beat_at + 10000000, beat_at = beat_at - 15000000")
     silent = unstuck("doctor", "--only", "workers")
     assert (silent.code, unstuck("doctor", "--only", "workers", "--strict").code) == (0, 10)
-    assert "warning    silent  workers\n           w1: no beat for too long\n           why  its jobs" in silent.out
+    assert "warning    workers  workers\n           w1: no beat for too long\n           why  its jobs" in silent.out
     assert "           do   unstuck workers" in silent.out
     by_hand(store_url, "DELETE FROM unstuck_workers")
     sick = unstuck("doctor", "--only", "workers", "--json")
@@ -72,6 +74,41 @@ def test_every_check_is_in_the_guide(unstuck: Command) -> None:
     guide = (Path(__file__).parents[2] / "docs" / "doctor.md").read_text()
     for line in unstuck("doctor", "--list", "--json").lines:
         assert f"`{line['name']}`" in guide
+
+
+def test_every_finding_names_a_check_that_can_be_asked_for(
+    unstuck: Command, store: SqlStore, store_url: str, here: WorkerRecord
+) -> None:
+    """What `health` calls silent or sweeps is found by `workers` and `leases`."""
+    claimed(store, here)
+    ago = 10**9
+    by_hand(
+        store_url, f"UPDATE unstuck_workers SET beat_at = beat_at - {ago}, lease_until = lease_until - {10 * ago}"
+    )
+    by_hand(store_url, "UPDATE unstuck_workers SET lease_until = beat_at")
+    sick = unstuck("doctor", "--json").object
+    checks = {each["check"] for each in sick["findings"]}
+    assert {"workers", "leases"} <= checks
+    assert checks <= {each["name"] for each in sick["examined"]}
+    for check in checks:
+        assert unstuck("doctor", "--only", check).code in (0, 10)
+
+
+@SQLITE
+def test_a_fix_that_failed_is_exit_code_10(unstuck: Command, store_url: str, here: WorkerRecord) -> None:
+    reader = sqlite3.connect(sqlite_path(store_url), isolation_level=None)
+    reader.execute("PRAGMA wal_autocheckpoint = 0")
+    reader.execute("CREATE TABLE mine (text BLOB)")
+    for _ in range(70):
+        reader.execute("INSERT INTO mine VALUES (zeroblob(1048576))")
+    reader.execute("BEGIN")
+    reader.execute("SELECT COUNT(*) FROM mine").fetchone()
+    unstuck("blacklist", "add", "noisy")  # what the reader does not see keeps the log
+    asked = ("doctor", "--only", "sqlite_log")
+    assert unstuck(*asked).code == 0, "a long log is a warning"
+    failed = unstuck(*asked, "--fix")
+    assert (failed.code, "not fixed  sqlite_log" in failed.out) == (10, True)
+    reader.close()
 
 
 @SQLITE

@@ -9,6 +9,8 @@ import pytest
 
 from tests.cli.command import ROOT, Command
 from tests.support.builders import TENANT, a_job, a_worker, claim_all
+from unstuck.model.job import WorkflowRecord
+from unstuck.model.policy import Policy
 from unstuck.model.settlement import ErrorInfo, Stuck
 from unstuck.store.port import Report
 from unstuck.store.sql_store import SqlStore
@@ -60,6 +62,20 @@ def test_a_workflow_is_shut_out_and_let_in_again(unstuck: Command) -> None:
     assert (missing.code, "is not on the blacklist" in missing.err) == (3, True)
     verbs = [line["verb"] for line in unstuck("audit", "--json").lines]
     assert verbs == ["jobs.resume", "blacklist.remove", "blacklist.add", "jobs.cancel"]
+
+
+def test_a_workflow_tells_how_far_its_breaker_is_from_shutting_it_out(unstuck: Command, store: SqlStore) -> None:
+    store.register_workflows([WorkflowRecord("add", "v1", "default", Policy(), {})])
+    assert "breaker    0 of 5 within 1h" in unstuck("workflows", "list", "add").out
+    trip(store, times=2)
+    shown = unstuck("workflows", "list", "add").out
+    assert "breaker    2 of 5 within 1h" in shown
+    assert shown.count("counts no more in ") == 2
+    [told] = unstuck("workflows", "list", "add", "--json").lines
+    assert (told["breaker"]["number"], len(told["breaker"]["marks"])) == (2, 2)
+    assert told["breaker"]["marks"][0]["job"] in shown
+    store.set_setting("stuck_circuit_breaker_threshold", "0", "kim")
+    assert "breaker    2, never too many, within 1h" in unstuck("workflows", "list", "add").out
 
 
 def test_a_trip_is_told_in_words_and_noted(unstuck: Command, store: SqlStore) -> None:

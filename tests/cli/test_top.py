@@ -32,12 +32,12 @@ from tests.support.parking import Stage
 from tests.tiers import slow
 from unstuck.cli.asking import Asker
 from unstuck.cli.top.frame import Seen, frame, shared, whole
-from unstuck.cli.top.looking import Looker
+from unstuck.cli.top.looking import Looker, done
 from unstuck.cli.top.rows import rows_of
 from unstuck.cli.top.state import Sheet, TopAction, TopState, keys_in, press
 from unstuck.config import Settings
 from unstuck.model.errors import StoreUnavailable
-from unstuck.operations import top
+from unstuck.operations import queues, top
 from unstuck.operations.table import Caller
 from unstuck.store.drivers.connect import sqlite_path
 from unstuck.store.port import AttemptOutput
@@ -98,6 +98,20 @@ def test_a_frame_shows_needs_queues_jobs_with_progress_and_workers(view: TopView
     assert re.search(r"^ada +active +3", text, re.M)
     assert "RUNNING 3" in text
     assert view.running[0].id in text, "an id that is whole can be pasted"
+
+
+@SQLITE
+def test_what_is_asked_or_told_is_told_whole(view: TopView) -> None:
+    """In a small window, too: nobody says yes to a question that is cut."""
+    question = "approve “" + "is this really what you want, " * 4 + "yes or no?” of release 0199?"
+    asked = TopState(asked=(TopAction("approve", "0199"), question))
+    for size in ((80, 24), (40, 12)):
+        lines = [line.plain for line in frame(Seen("db", view), asked, size)]
+        assert len(lines) == size[1]
+        assert " ".join(" ".join(lines).split()).endswith(f"[y/n] {question}")
+    told = TopState(note="stack: " + "job 0199 is RUNNING and has no stack to show, since its worker is silent " * 9)
+    assert [line.plain for line in frame(Seen("db", view), told, (80, 24))][-1].endswith("…")
+    assert len(frame(Seen("db", view), told, (20, 5))) == 5
 
 
 @SQLITE
@@ -210,6 +224,21 @@ def test_a_filter_is_written_and_taken_back(view: TopView) -> None:
     assert (state.words, asked) == ("import_2", [])
     assert pressed(view, "s", state)[1] == [TopAction("stack", rows_of(view)["jobs"][2].name)]
     assert pressed(view, "\x1b", state)[0].words == ""
+
+
+@SQLITE
+def test_a_pause_for_every_tenant_is_not_said_to_be_lifted(store: SqlStore) -> None:
+    caller = Caller(store, "ada")
+
+    def ask(operation: Any, /, *args: Any, **more: Any) -> Any:
+        return operation(caller, *args, **more)
+
+    asker, lift = Asker(ask, "db", Settings(), store), TopAction("unpause", "io")
+    assert done(asker, lift) == "queue io was not paused"
+    queues.pause(caller, "io")
+    assert done(asker, lift) == "the pause of queue io was lifted"
+    queues.pause(caller.about("*"), "io")
+    assert done(asker, lift) == "still paused for every tenant: unstuck queues unpause io --all-tenants"
 
 
 # --- looking ------------------------------------------------------------------------------------------------------

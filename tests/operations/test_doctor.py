@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -19,11 +20,13 @@ from tests.operations.conftest import Ask
 from tests.store.test_why import by_hand, serve
 from tests.support import hooks, webhooks
 from tests.support.builders import a_worker, blocked, claimed, give_up, submitted
+from tests.support.commands import understand
 from tests.support.pooler import Pooler
-from tests.support.schedules import come, made
+from tests.support.schedules import come, made, verbs
 from unstuck.intake.secrets import reseal
 from unstuck.model.errors import InvalidInput, NotPermitted
-from unstuck.model.job import WorkerRecord
+from unstuck.model.job import WorkerRecord, WorkflowRecord
+from unstuck.model.policy import Policy
 from unstuck.operations import audit, doctor, keys
 from unstuck.operations.examinations import CHECKS, postgres, sqlite
 from unstuck.operations.examinations.exam import DoctorCheck, Exam
@@ -368,6 +371,7 @@ def test_a_long_log_is_told_and_cut_while_others_work(ask: Ask, store: SqlStore,
         tried = doctor.fix(ask(), only=["sqlite_log"])
         assert [each.ok for each in tried.fixed] == [False]
         assert "reads an old state" in tried.fixed[0].did
+        assert tried.fixed[0].did.endswith(f"fuser -v {sqlite_path(store_url)}")
         person.execute("ROLLBACK")
         seen = doctor.fix(ask(by="kim"), only=["sqlite_log"])
         assert seen.findings == ()
@@ -421,6 +425,16 @@ def test_two_versions_of_the_code_are_a_deploy_and_later_a_warning(
     beats(store, w1)
     beats(store, w2)
     assert the(ask(), "code").severity == "warning"
+
+
+def test_versions_are_told_of_workers_that_were_given_no_queue(ask: Ask, store: SqlStore) -> None:
+    """`unstuck worker shop:app` serves what its app names."""
+    for name, version in (("w1", "v1"), ("w2", "v2")):
+        worker = a_worker(store, name, lease=10 * HOUR, code_version=version, queues=())
+        greet = WorkflowRecord("greet", version, "default", Policy(), {})
+        store.register_workflows([greet], worker=worker.number, queues=("default",))
+        beats(store, worker)
+    assert "v1: worker w1; v2: worker w2" in the(ask(), "code").what
 
 
 def test_a_worker_with_another_version_of_unstuck(ask: Ask, store: SqlStore, w1: WorkerRecord) -> None:
@@ -528,17 +542,37 @@ def test_a_schedule_that_nobody_fires(ask: Ask, store: SqlStore, w1: WorkerRecor
     assert told.remedy == "unstuck schedules firings nightly"
 
 
-def test_a_webhook_that_takes_nothing(ask: Ask, store_url: str) -> None:
-    assert found(ask(), "webhooks") == []
-    by_hand(
-        store_url,
+def test_a_name_that_a_shell_would_obey_is_quoted_in_what_is_to_be_typed(
+    ask: Ask, store: SqlStore, store_url: str, w1: WorkerRecord, clock: StoreClock
+) -> None:
+    """Whoever may name a webhook must not have its operator run what they like."""
+    name = "x; touch /tmp/owned `id` $HOME it's"
+    verbs(store, "acme").create(name, "greet", kwargs={}, every=60.0)
+    clock.advance(2 * HOUR)
+    by_hand(store_url, *webhook_in_trouble("*", name))
+    for check, verb, tenant in (("schedules", "schedules firings", "acme"), ("webhooks", "webhooks show", "*")):
+        remedy = the(ask(), check).remedy
+        assert remedy is not None
+        assert shlex.split(remedy) == ["unstuck", *verb.split(), name, "--tenant", tenant]
+        understand(remedy)
+
+
+def webhook_in_trouble(tenant: str, name: str) -> tuple[str, str, str]:
+    """A statement, and its values."""
+    statement = (
         "INSERT INTO unstuck_webhooks (tenant, name, url, filter, secret, state_at, state_by, created_at, created_by,"
         " changed_at, changed_by, failures, failing_since, last_error)"
-        " VALUES ('acme', 'billing', 'https://x.example', '{}', 's', 1, 'a', 1, 'a', 1, 'a', 7, 1, 'refused')",
+        " VALUES (%s, %s, 'https://x.example', '{}', 's', 1, 'a', 1, 'a', 1, 'a', 7, 1, 'refused')"
     )
+    return statement, tenant, name
+
+
+def test_a_webhook_that_takes_nothing(ask: Ask, store_url: str) -> None:
+    assert found(ask(), "webhooks") == []
+    by_hand(store_url, *webhook_in_trouble("acme", "billing"))
     told = the(ask(), "webhooks")
     assert told.what == "1 in trouble, first billing: it has not taken its last 7 tries: refused"
-    assert told.remedy == "unstuck webhooks show billing"
+    assert told.remedy == "unstuck webhooks show billing --tenant acme"
 
 
 # --- keys ---------------------------------------------------------------------------------------------------------

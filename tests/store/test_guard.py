@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -111,6 +112,32 @@ def freeze(store: SqlStore, worker: WorkerRecord, times: int = 1) -> None:
     unproven = Stuck(ErrorInfo("ExecutionStuck", "did not stop"), is_gone=True, is_proven=False)
     for _ in range(times):
         settle(store, worker, claimed(store, worker, workflow=BAD).ref, unproven)
+
+
+def test_a_breaker_tells_what_counts_against_a_workflow_and_until_when(
+    store: SqlStore, ada: WorkerRecord, clock: StoreClock
+) -> None:
+    setting(store, "stuck_circuit_breaker_window_minutes", 30)
+    [old] = get_stuck(store, ada)
+    clock.advance(minutes=20)
+    [young] = get_stuck(store, ada)
+    freeze(store, ada)
+    now = store.now()
+
+    stand = store.breaker_stand(TENANT, BAD)
+
+    assert (stand.number, stand.rules.threshold, stand.rules.window) == (2, 5, 1800.0)
+    frozen, *stuck = stand.marks
+    assert (frozen.harm, [mark.job for mark in stuck]) == ("freeze", [young, old]), "one freeze counts nothing yet"
+    assert all(mark.until_at - mark.at == timedelta(minutes=30) for mark in stand.marks)
+    assert 0 < (stuck[1].until_at - now).total_seconds() <= 600
+    assert [mark.job for mark in store.breaker_stand(TENANT, BAD, 1).marks] == [frozen.job]
+    clock.advance(minutes=11)
+    assert [mark.job for mark in store.breaker_stand(TENANT, BAD).marks] == [frozen.job, young]
+    assert store.breaker_stand("other", BAD).marks == ()
+    blacklisted(store)
+    store.blacklist_remove(TENANT, BAD, "kim")
+    assert (store.breaker_stand(TENANT, BAD).number, store.breaker_stand(TENANT, BAD).marks) == (0, ())
 
 
 def test_what_nobody_can_be_convicted_of_counts_from_the_second_time_on(store: SqlStore, ada: WorkerRecord) -> None:

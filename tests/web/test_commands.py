@@ -144,3 +144,22 @@ def test_every_command_on_the_page_is_one_that_the_command_line_takes(
     assert not refused
     needs = set(re.findall(r'"([a-z_]+\.[a-z_]+)": "[a-z-]+"', text_of("lib/session.js")))
     assert needs - ELSEWHERE - found.operations == set(), "no button of these was seen"
+
+
+@pytest.mark.timeout(600)
+def test_a_reader_meets_no_button_of_all_these(url: str, store: SqlStore, browser: Browser) -> None:
+    with running(ServerOptions(url, port=0)) as site, browser.new_context(base_url=site.url) as context:
+        jobs = a_troubled_house(site, store, url)
+        key = keys.create(Caller(store, "ada", "*"), "rita", role="reader")
+        context.set_default_timeout(20_000)
+        page = context.new_page()
+        page.goto("/")
+        logged_in(page, key.key)
+        expect(page.locator(".rail")).to_be_visible()
+        for path in [*SCREENS, "jobs?q=state:FAILED", *(f"jobs/{job}" for job in jobs)]:
+            page.goto(f"/{path}")
+            expect(page.locator("h1").first).to_be_visible()
+            expect(page.locator(".bone")).to_have_count(0)
+            assert page.locator("[data-operation]").count() == 0, path
+            assert page.get_by_role("button", name="Act on all that match").count() == 0
+            assert page.locator(".trouble").all_inner_texts() == [], path

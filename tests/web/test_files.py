@@ -10,6 +10,7 @@ import pytest
 import unstuck.operations.nouns as nouns
 import unstuck.web
 from unstuck.cli.commands import NAMES, load
+from unstuck.model.dead_letters import LISTED
 from unstuck.model.news import OURS as KINDS
 from unstuck.web.files import SCREENS
 
@@ -57,6 +58,14 @@ def test_the_page_has_words_for_every_kind_of_event() -> None:
     told = dict(re.findall(r'^  "?([a-z_.]+)"?: "(.+)",$', table, re.M))
     assert told.keys() == set(KINDS), "no kind without words, no words for what never happens"
     assert all(words != kind or "." not in kind for kind, words in told.items())
+
+
+def test_every_reason_of_a_dead_letter_can_be_asked_for() -> None:
+    text = text_of("screens/dead_letters.js")
+    listed = re.findall(
+        r'"([a-z_]+)"', text[text.index("const REASONS") : text.index("];", text.index("const REASONS"))]
+    )
+    assert set(listed) == set(LISTED)
 
 
 def test_every_command_that_is_copied_names_a_verb_that_there_is() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from urllib.parse import quote, urlsplit
 
@@ -9,11 +10,13 @@ import pytest
 from playwright.sync_api import Browser, Page, Request, expect
 
 from tests.server.conftest import running
+from tests.store.test_why import by_hand
 from tests.support.alerts import open_ones, turn
-from tests.support.builders import a_worker, blocked, boom, claimed, settle
+from tests.support.builders import a_worker, blocked, boom, claimed, settle, submitted
 from tests.support.eventually import eventually
 from tests.support.parking import Stage
 from unstuck.assembly.server import ServerOptions
+from unstuck.store.database import Database
 from unstuck.store.sql_store import SqlStore
 
 pytestmark = pytest.mark.timeout(600)
@@ -89,3 +92,31 @@ def test_an_alert_leads_to_its_target_whatever_it_is_called_and_whosever_it_is(
         expect(need).to_have_count(0)
         page.go_back()
         expect(page.get_by_role("combobox", name="Tenant")).to_have_value("acme")
+
+
+def test_a56_a_silent_worker_is_offline_and_a_job_that_waits_is_told_with_its_reason(
+    store_url: str, database: Database, browser: Browser
+) -> None:
+    store = SqlStore(database)
+    a_worker(store, "w-1")
+    job = submitted(store, workflow="greet")
+    ago = 6 * 60 * 1_000_000
+    by_hand(store_url, f"UPDATE unstuck_workers SET beat_at = beat_at - {ago}, lease_until = lease_until - {ago}")
+    by_hand(
+        store_url, f"UPDATE unstuck_jobs SET created_at = created_at - {ago}, available_at = available_at - {ago}"
+    )
+    with running(ServerOptions(store_url, port=0)) as site, browser.new_context(base_url=site.url) as context:
+        eventually(lambda: turn(store) >= 0 and open_ones(store, "job_queued"), timeout=90)
+        page = context.new_page()
+        page.goto("/workers?all=yes")
+        expect(page.locator(".worker", has_text="w-1").locator(".pill").first).to_have_text("offline")
+        shown(page, site.url)
+        whole = page.get_by_role("button", name="Show all")
+        if whole.is_visible():
+            whole.click()
+        expect(page.locator(".need", has_text="No worker is alive")).to_have_count(1)
+        need = page.locator(".need", has_text=job.id)
+        expect(need).to_contain_text("no live worker")
+        need.get_by_role("link", name="Look").click()
+        expect(page).to_have_url(re.compile(job.id))
+        expect(page.locator("#why .reason").first).to_have_attribute("data-code", "no_worker")

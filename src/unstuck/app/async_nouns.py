@@ -76,6 +76,7 @@ from unstuck.views.gates import (
     UnpauseView,
     WeightView,
     WorkflowView,
+    WorkflowWhole,
 )
 from unstuck.views.guard import (
     ActionView,
@@ -1755,8 +1756,9 @@ class AsyncWorkflowsNoun(AsyncNoun):
         """What workers have registered in this database, whoever's code it is."""
         return await self._engine.aask(workflows.list_, tenant, None)
 
-    async def get(self, workflow: str, *, tenant: str | None = None) -> WorkflowView:
-        """One workflow: its queue, its arguments, the policy of its jobs, what shuts and limits it."""
+    async def get(self, workflow: str, *, tenant: str | None = None) -> WorkflowWhole:
+        """One workflow: its queue, its arguments, the policy of its jobs, what shuts and limits it, and how far
+        its breaker is from shutting it out."""
         return await self._engine.aask(workflows.get, tenant, None, workflow)
 
     async def pause(

@@ -76,6 +76,7 @@ from unstuck.views.gates import (
     UnpauseView,
     WeightView,
     WorkflowView,
+    WorkflowWhole,
 )
 from unstuck.views.guard import (
     ActionView,
@@ -3113,11 +3114,12 @@ class WorkflowsNoun(Noun):
         """`list` for coroutines."""
         return await self._engine.aask(workflows.list_, tenant, None)
 
-    def get(self, workflow: str, *, tenant: str | None = None) -> WorkflowView:
-        """One workflow: its queue, its arguments, the policy of its jobs, what shuts and limits it."""
+    def get(self, workflow: str, *, tenant: str | None = None) -> WorkflowWhole:
+        """One workflow: its queue, its arguments, the policy of its jobs, what shuts and limits it, and how far
+        its breaker is from shutting it out."""
         return self._engine.ask(workflows.get, tenant, None, workflow)
 
-    async def aget(self, workflow: str, *, tenant: str | None = None) -> WorkflowView:
+    async def aget(self, workflow: str, *, tenant: str | None = None) -> WorkflowWhole:
         """`get` for coroutines."""
         return await self._engine.aask(workflows.get, tenant, None, workflow)
 

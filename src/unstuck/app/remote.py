@@ -402,7 +402,8 @@ class AsyncEngine:
             return submit
         row = self._signer.row(tenant, name)
         if row is None:
-            row = self._signer.keep(tenant, await self.aask(workflows.get, tenant, None, name))
+            found = await self.aask(workflows.get, tenant, None, name)
+            row = self._signer.keep(tenant, found)
         return self._signer.signed(key, tenant, row, submit)
 
     async def await_(

@@ -15,7 +15,7 @@ from unstuck.cli.session import opened
 from unstuck.model.policy import Policy
 from unstuck.operations import workflows
 from unstuck.views import plain
-from unstuck.views.gates import WorkflowView
+from unstuck.views.gates import BreakerView, WorkflowView, WorkflowWhole
 
 app = options.group("Workflows: what can be run; pause and limit it.", default="list")
 
@@ -30,7 +30,8 @@ def list_(
 ) -> None:
     """The registered workflows: queue, limits, arguments."""
     with opened(common) as session:
-        found = workflows.list_(session.caller).items if name is None else (workflows.get(session.caller, name),)
+        one = None if name is None else workflows.get(session.caller, name)
+        found = workflows.list_(session.caller).items if one is None else (one,)
         now = session.now()
     if common.json:
         output.emit_each(map(plain, found))
@@ -52,8 +53,8 @@ def list_(
         empty="no workflows yet: they are registered when a worker starts: unstuck worker MODULE:APP",
     )
     _print_gates(found, now)
-    if name is not None:
-        _print_details(found[0])
+    if one is not None:
+        _print_details(one, now)
 
 
 def _print_gates(found: Sequence[WorkflowView], now: datetime) -> None:
@@ -66,7 +67,8 @@ def _print_gates(found: Sequence[WorkflowView], now: datetime) -> None:
         output.say("\n" + "\n".join(lines))
 
 
-def _print_details(workflow: WorkflowView) -> None:
+def _print_details(workflow: WorkflowWhole, now: datetime) -> None:
+    _print_breaker(workflow.breaker, now)
     if workflow.target is not None:
         then = "blocks it" if workflow.policy.on_failure == "block" else "does not block it"
         output.say(f"\ntarget     {workflow.target}  (a failure {then})")
@@ -82,6 +84,16 @@ def _print_details(workflow: WorkflowView) -> None:
     output.say("\nPolicy of its jobs, where neither using() nor the code that enqueues says otherwise")
     for name, value in policy_facts(workflow.policy, workflow.max_timeout):
         output.say(f"  {name:<18} {value}")
+
+
+def _print_breaker(breaker: BreakerView, now: datetime) -> None:
+    """What counts against it, and until when."""
+    rule = f"{breaker.number} of {breaker.threshold}" if breaker.threshold else f"{breaker.number}, never too many,"
+    output.say(f"\nbreaker    {rule} within {output.duration(breaker.window)}")
+    for mark in breaker.marks:
+        whose = "" if mark.job is None else f"  job {mark.job}"
+        told = f"{output.age(mark.at, now)}, counts no more {output.age(mark.until_at, now)}"
+        output.say(f"  {mark.harm:<6}  {told}{whose}")
 
 
 def policy_facts(policy: Policy, max_timeout: float | None) -> list[tuple[str, str]]:

@@ -25,6 +25,7 @@ from unstuck.model.errors import (
 from unstuck.model.job import AttemptRecord, JobRecord, WorkerRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.payload import check_wording
+from unstuck.model.spelling import about
 from unstuck.records import dataclass
 from unstuck.store.port import Holder, OrderKind, Store, WorkerOrder
 
@@ -100,9 +101,8 @@ def answered(store: Store, order: WorkerOrder, timeout: float = 5.0, clock: Cloc
 def _no_process(pid: int, asked: Sequence[WorkerRecord]) -> UnknownProcess:
     supervisor = next((one for one in asked if one.pid == pid), None)
     if supervisor is not None:
-        return UnknownProcess(
-            pid, hint=f"it is worker {supervisor.name} itself: `unstuck workers drain {supervisor.name}` ends that"
-        )
+        drain = about("unstuck workers drain", supervisor.name)
+        return UnknownProcess(pid, hint=f"it is worker {supervisor.name} itself: `{drain}` ends that")
     return UnknownProcess(pid, [known for one in asked for known in _pids(one)])
 
 

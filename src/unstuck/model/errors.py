@@ -625,7 +625,9 @@ class TooManyHooks(Conflict):
 
 class NotActive(Conflict):
     def __init__(self, name: str, state: str) -> None:
-        super().__init__(f"webhook {told(name)} is {state}: unstuck webhooks enable {told(name)}")
+        from unstuck.model.spelling import about
+
+        super().__init__(f"webhook {told(name)} is {state}: {about('unstuck webhooks enable', name)}")
         self.name = name
         self.state = state
 

@@ -196,6 +196,26 @@ class Rules:
 _LEAST: dict[Harm, int] = {"freeze": LEAST_FREEZES}
 
 
+@dataclass(frozen=True, slots=True)
+class BreakerMark:
+    """What an attempt's end said against its workflow, until it has left the window. `job` None: it is forgotten."""
+
+    at: datetime
+    until_at: datetime
+    harm: Harm
+    job: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerStand:
+    """How far the breaker of one tenant's workflow is from shutting it out: so many marks count (`number`), and the
+    newest of all that are inside the window. A mark there that counts nothing yet is a single freeze."""
+
+    rules: Rules
+    number: int
+    marks: tuple[BreakerMark, ...]
+
+
 def total(marks: Mapping[Harm, int]) -> int:
     return sum(marks.values())
 

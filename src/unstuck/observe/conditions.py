@@ -27,7 +27,7 @@ from unstuck.model.wording import age, count, duration
 from unstuck.observe.lookup import ALIVE, WORKERS_SHOWN, every_worker, seen_state
 from unstuck.observe.why import why as ask_why
 from unstuck.records import dataclass
-from unstuck.store.port import EVERY, ClockStand, LetterStand, Overdue, ScheduleRecord, Store, Waiting
+from unstuck.store.port import ClockStand, LetterStand, Overdue, ScheduleRecord, Store, Waiting
 
 #: Codes that mean a fault, and not a pause, a limit or a timer: somebody must look.
 TROUBLES: Final = frozenset(
@@ -463,7 +463,7 @@ def _outbox_lag(look: ConditionLook) -> RuleFindings:
     for each in look.store.failing_webhooks(None, limit=MOST_OPEN + 1):
         since = each.failing_since or each.state_at
         if since <= look.before:
-            how = about("unstuck webhooks show", each.name, "" if each.tenant == EVERY else of_tenant(each.tenant))
+            how = about("unstuck webhooks show", each.name, of_tenant(each.tenant))
             message = (
                 f"webhook {each.name} has taken nothing since {age(since, look.now)} ({each.failures:,} tries in a "
                 f"row): {each.last_error or each.state_reason or 'no reason'}: {how}"

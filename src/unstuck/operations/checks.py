@@ -17,10 +17,11 @@ from unstuck.model.dead_letters import sentence_of
 from unstuck.model.errors import StoreError
 from unstuck.model.job import JobRecord, WorkerRecord
 from unstuck.model.lifecycle import JobState
-from unstuck.model.spelling import ending_session
+from unstuck.model.spelling import about, ending_session
 from unstuck.model.times import Times
 from unstuck.model.webhooks import WebhookState
 from unstuck.model.why import Why
+from unstuck.model.why.remedies import of_tenant
 from unstuck.model.wording import age, count, duration
 from unstuck.observe import conditions
 from unstuck.observe.why import holding
@@ -213,7 +214,7 @@ def schedules(caller: Caller, now: datetime) -> Iterator[CheckView]:
     if found:
         first = found[0]
         what = conditions.silent_sentence(first, now)
-        remedy = f"unstuck schedules firings {first.name}"
+        remedy = about("unstuck schedules firings", first.name, of_tenant(first.tenant))
         told = f"{_many(len(found))} silent, first {first.name}: it {what}"
         yield answered("schedules", False, told, fatal=False, remedy=remedy)
 
@@ -249,7 +250,7 @@ def webhooks(caller: Caller, now: datetime) -> Iterator[CheckView]:
             if disabled
             else f"has not taken its last {first.failures:,} tries: {_line(first.last_error or '')}"
         )
-        remedy = f"unstuck webhooks show {first.name}"
+        remedy = about("unstuck webhooks show", first.name, of_tenant(first.tenant))
         detail = f"{_many(len(found))} in trouble, first {first.name}: it {what}"
         yield answered("webhooks", False, detail, fatal=False, remedy=remedy)
     behind = caller.store.copying()

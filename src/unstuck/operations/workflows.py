@@ -6,27 +6,39 @@ from datetime import datetime
 
 from unstuck.model.errors import UnknownWorkflowName
 from unstuck.model.job import WorkflowRecord
+from unstuck.model.redaction import Redactions
 from unstuck.operations import gating
 from unstuck.operations.kinds import UNSAID, Duration, Unsaid
 from unstuck.operations.table import OPERATOR, READER, Caller, operation
 from unstuck.store.port import LimitKind
 from unstuck.views import Page
-from unstuck.views.gates import LimitChange, LimitView, PauseView, UnpauseView, WorkflowView
+from unstuck.views.gates import (
+    BreakerView,
+    LimitChange,
+    LimitView,
+    PauseView,
+    UnpauseView,
+    WorkflowView,
+    WorkflowWhole,
+)
 
 
 @operation(role=READER, limited="kept")
 def list_(caller: Caller) -> Page[WorkflowView]:
     """What workers have registered in this database, whoever's code it is."""
-    return Page(items=_views(caller, _known(caller)))
+    pauses, limits, hidden = _about(caller)
+    return Page(items=tuple(WorkflowView.of(record, pauses, limits, hidden) for record in _known(caller)))
 
 
 @operation(role=READER, limited="kept", errors=(UnknownWorkflowName,), command="workflows list")
-def get(caller: Caller, workflow: str) -> WorkflowView:
-    """One workflow: its queue, its arguments, the policy of its jobs, what shuts and limits it."""
+def get(caller: Caller, workflow: str) -> WorkflowWhole:
+    """One workflow: its queue, its arguments, the policy of its jobs, what shuts and limits it, and how far its
+    breaker is from shutting it out."""
     found = caller.store.workflow(workflow, caller.one)
     if found is None or not _sees(caller, found):
         raise UnknownWorkflowName(workflow, (known.name for known in _known(caller)))
-    return _views(caller, [found])[0]
+    breaker = BreakerView.of(caller.store.breaker_stand(caller.one, found.name))
+    return WorkflowWhole.of(found, *_about(caller), breaker=breaker)
 
 
 @operation(role=OPERATOR, limited="workflow", effect="change", whose="any", repeat="same", audited="workflows.pause")
@@ -90,8 +102,8 @@ def _kind(each_key: bool) -> LimitKind:
     return "workflow_key" if each_key else "workflow"
 
 
-def _views(caller: Caller, found: list[WorkflowRecord]) -> tuple[WorkflowView, ...]:
+def _about(caller: Caller) -> tuple[list[PauseView], list[LimitView], Redactions]:
+    """What shuts workflows, what limits them, and what is hidden of their jobs."""
     pauses = [PauseView.of(p) for p in caller.gates.pauses() if p.kind == "workflow"]
     limits = [LimitView.of(x) for x in caller.gates.limits() if x.kind in ("workflow", "workflow_key")]
-    hidden = caller.store.redactions(caller.one)  # its names are no secret
-    return tuple(WorkflowView.of(record, pauses, limits, hidden) for record in found)
+    return pauses, limits, caller.store.redactions(caller.one)  # the names that it hides are no secret

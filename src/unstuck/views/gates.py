@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Self
 
+from unstuck.model.guard import BreakerStand, Harm
 from unstuck.model.job import WorkflowRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.policy import Policy
@@ -204,8 +205,13 @@ class WorkflowView(View, frozen=True, kw_only=True):
 
     @classmethod
     def of(
-        cls, record: WorkflowRecord, pauses: Iterable[PauseView], limits: Iterable[LimitView], hidden: Redactions
-    ) -> WorkflowView:
+        cls,
+        record: WorkflowRecord,
+        pauses: Iterable[PauseView],
+        limits: Iterable[LimitView],
+        hidden: Redactions,
+        **more: Any,
+    ) -> Self:
         return cls(
             name=record.name,
             code_version=record.code_version,
@@ -225,4 +231,37 @@ class WorkflowView(View, frozen=True, kw_only=True):
             limits=tuple(x for x in limits if x.name == record.name),
             redact=tuple(sorted(hidden[record.name].names)),
             tenant=record.tenant,
+            **more,
         )
+
+
+class MarkView(View, frozen=True, kw_only=True):
+    """An execution that got stuck (or froze, crashed, was lost), until it is out of the window."""
+
+    at: datetime
+    until_at: datetime
+    harm: Harm
+    job: str | None
+
+
+class BreakerView(View, frozen=True, kw_only=True):
+    """So many marks of the last `window` seconds count (`number`), and `threshold` of them shut the workflow out for
+    its tenant; 0: never. `marks`: the newest."""
+
+    number: int
+    threshold: int
+    window: float
+    marks: tuple[MarkView, ...]
+
+    @classmethod
+    def of(cls, stand: BreakerStand) -> BreakerView:
+        marks = tuple(
+            MarkView(at=mark.at, until_at=mark.until_at, harm=mark.harm, job=mark.job) for mark in stand.marks
+        )
+        return cls(number=stand.number, threshold=stand.rules.threshold, window=stand.rules.window, marks=marks)
+
+
+class WorkflowWhole(WorkflowView, frozen=True, kw_only=True):
+    """With its breaker, of the tenant that is asked about."""
+
+    breaker: BreakerView

@@ -34,8 +34,8 @@ def doctor(
     common: options.CommonAnywhere,
 ) -> int:
     """What is wrong here, the worst first, each with why it matters and what helps: the database, its settings, the
-    workers and their code, this host. Exit code 10 if there is an error, or something could not be checked; 6 if the
-    database cannot be reached; else 0."""
+    workers and their code, this host. Exit code 10 if there is an error, or something could not be checked or fixed;
+    6 if the database cannot be reached; else 0."""
     if list_:
         _list(common.json)
         return exits.OK
@@ -51,7 +51,8 @@ def doctor(
 def _code(found: DoctorView, strict: bool) -> int:
     if any(finding.check == operations.REACHABLE for finding in found.findings):
         return exits.UNREACHABLE
-    return exits.UNHEALTHY if not found.ok or (strict and found.number("warning")) else exits.OK
+    is_well = found.ok and not (strict and found.number("warning")) and all(fixed.ok for fixed in found.fixed)
+    return exits.OK if is_well else exits.UNHEALTHY
 
 
 def _examined(asker: Asker, only: list[str], fix: bool, app: str | None) -> DoctorView:

@@ -28,6 +28,8 @@ TALL = 30
 _TURNS: tuple[Pane, ...] = ("jobs", "needs", "jobs", "queues", "workers")
 _GAP = 1
 _COUNTED = (JobState.QUEUED, JobState.RUNNING, JobState.WAITING, JobState.PAUSED, JobState.FAILED, JobState.DEAD)
+#: Lines at the foot for what is asked or told; and a window in which wrapping makes sense.
+MOST_FOOT, LEAST_WRAPPED = 6, 20
 KEYS = "q quit Tab pane  w why  s stack  c cancel  a/r decide  p pause  / filter  ? keys"
 
 
@@ -45,7 +47,7 @@ def frame(seen: Seen, state: TopState, size: tuple[int, int]) -> list[Text]:
     """Exactly (columns, lines)."""
     width, height = size
     head = [_title(seen, state, width), _counts(seen, width)]
-    foot = [_foot(state, width)]
+    foot = _foot(state, width, min(MOST_FOOT, height - len(head) - 1))
     room = max(0, height - len(head) - len(foot))
     if seen.view is None:
         middle = [_line(_waiting(seen), width, "bold red" if seen.error else "dim")]
@@ -102,17 +104,25 @@ def _counts(seen: Seen, width: int) -> Text:
     return line
 
 
-def _foot(state: TopState, width: int) -> Text:
+def _foot(state: TopState, width: int, most: int) -> list[Text]:
+    """What is asked or told is told whole, in so many lines at most."""
     if state.asked is not None:
-        return _line(f"[y/n] {state.asked[1]}", width, "bold reverse")
+        return _wrapped(f"[y/n] {state.asked[1]}", width, most, "bold reverse")
     if state.is_writing:
-        return _line(f"/{state.words}_   Enter: keep, Esc: show all", width, "bold")
+        return [_line(f"/{state.words}_   Enter: keep, Esc: show all", width, "bold")]
     if state.sheet is not None:
-        return _line("↑↓ PgUp PgDn: read on, any other key: back", width, "dim")
+        return [_line("↑↓ PgUp PgDn: read on, any other key: back", width, "dim")]
     if state.note:
-        return _line(state.note, width, "bold cyan")
+        return _wrapped(state.note, width, most, "bold cyan")
     only = f"only “{state.words}” (Esc)  " if state.words else ""
-    return _line(f"{only}{KEYS}", width, "dim")
+    return [_line(f"{only}{KEYS}", width, "dim")]
+
+
+def _wrapped(text: str, width: int, most: int, style: str) -> list[Text]:
+    whole = shown_cell(text)
+    lines = textwrap.wrap(whole, width) if most > 1 and width >= LEAST_WRAPPED else [whole]
+    kept = [*lines[: most - 1], " ".join(lines[most - 1 :])] if len(lines) > most else lines
+    return [_line(line, width, style) for line in kept or [""]]
 
 
 def _waiting(seen: Seen) -> str:

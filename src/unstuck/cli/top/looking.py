@@ -14,7 +14,9 @@ from unstuck.cli.output import age, duration, rfc3339
 from unstuck.cli.top.frame import Seen
 from unstuck.cli.top.state import Sheet, TopAction
 from unstuck.model.errors import UnstuckError
+from unstuck.model.spelling import about
 from unstuck.operations import approvals, jobs, queues, top
+from unstuck.views.gates import UnpauseView
 from unstuck.views.jobs import StackView
 from unstuck.views.top import TopView
 from unstuck.views.why import WhyAnswer
@@ -160,15 +162,16 @@ def done(asker: Asker, action: TopAction) -> Came:
             asker.ask(queues.pause, subject)
             return f"queue {subject} is paused: nothing new starts from it"
         case "unpause":
-            lifted = asker.ask(queues.unpause, subject)
-            left = f"; {len(lifted.left)} other pauses still shut it" if lifted.left else ""
-            return (
-                f"the pause of queue {subject} was lifted{left}"
-                if lifted.lifted
-                else f"queue {subject}: no pause{left}"
-            )
+            return _unpaused(asker.ask(queues.unpause, subject))
         case _:
             return ""
+
+
+def _unpaused(answer: UnpauseView) -> str:
+    """One for every tenant is lifted by a command that says so."""
+    if answer.left:
+        return f"still paused for every tenant: {about('unstuck queues unpause', answer.name, '--all-tenants')}"
+    return f"the pause of queue {answer.name} was lifted" if answer.lifted else f"queue {answer.name} was not paused"
 
 
 def _why(answer: WhyAnswer) -> Sheet:

@@ -71,7 +71,7 @@ def _of_apps(exam: Exam) -> Iterator[FindingView]:
     """Workers of one queue with several versions of its code."""
     by_queue: dict[str, dict[str, list[WorkerView]]] = defaultdict(lambda: defaultdict(list))
     for worker in exam.alive:
-        for queue in worker.queues:
+        for queue in exam.queues[worker.number]:
             by_queue[queue][worker.code_version].append(worker)
     now, told = exam.now, set[frozenset[str]]()
     for queue, versions in sorted(by_queue.items()):

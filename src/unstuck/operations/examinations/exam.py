@@ -7,6 +7,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Generic, Protocol, TypeVar
 
+from unstuck.model.job import WorkerRecord
 from unstuck.operations.checks import late
 from unstuck.operations.table import Caller
 from unstuck.records import dataclass
@@ -57,10 +58,19 @@ class Exam:
         return self.caller.store.now()
 
     @cached_property
+    def _records(self) -> list[WorkerRecord]:
+        return self.caller.lookup.workers()
+
+    @cached_property
     def workers(self) -> list[WorkerView]:
         """Those that live, or ended so lately that it is news."""
         now = self.now
-        return [WorkerView.of(worker, now) for worker in self.caller.lookup.workers()]
+        return [WorkerView.of(worker, now) for worker in self._records]
+
+    @cached_property
+    def queues(self) -> dict[int, tuple[str, ...]]:
+        """By the number of a worker: what it claims from. Most are not told, and take all that their app names."""
+        return {each.number: tuple(each.serves.get("queues") or each.queues) for each in self._records}
 
     @property
     def alive(self) -> list[WorkerView]:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from msgspec.structs import replace
+
 from unstuck import clock
 from unstuck.model.errors import StoreBusy, StoreError, UnstuckError
 from unstuck.model.wording import duration
@@ -90,8 +92,9 @@ def examine(
 
 
 def _looked(subject: S, check: DoctorCheck[S]) -> list[FindingView]:
+    """Whatever `health` calls it, a finding names the check that can be asked for."""
     try:
-        return list(check.look(subject))
+        return [replace(each, check=check.name) for each in check.look(subject)]
     except StoreBusy as error:  # whoever keeps us from it may be known, and that is the news
         told = str(error) if subject.store is None else with_holder(subject.store, error)
         raise StoreBusy(told) from error

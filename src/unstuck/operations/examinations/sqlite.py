@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from shlex import quote
 
 from unstuck.model.wording import size
 from unstuck.operations.examinations.exam import DoctorCheck, Exam, finding
@@ -63,7 +64,11 @@ def fold(exam: Exam) -> str:
     """As every writer does in a quiet moment; it waits for one."""
     before = exam.file.log if exam.file is not None else 0
     if not exam.caller.store.fold_log(within=5.0):
-        raise TimeoutError("somebody reads an old state of the file, or writes, all the time: the log cannot be cut")
+        path = quote(exam.file.path) if exam.file is not None else "FILE"
+        raise TimeoutError(
+            "somebody reads an old state of the file, or writes, all the time: the log cannot be cut; "
+            f"who has it open: fuser -v {path}"
+        )
     return f"the write-ahead log ({size(before)}) was moved into the file and cut"
 
 

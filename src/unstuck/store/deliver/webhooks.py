@@ -16,6 +16,7 @@ from unstuck.model.errors import (
 )
 from unstuck.model.guard import webhook_rules_of
 from unstuck.model.payload import clean_text
+from unstuck.model.spelling import about
 from unstuck.model.webhooks import (
     TEST_KIND,
     DeliveryState,
@@ -68,7 +69,8 @@ def change(
 ) -> WebhookRecord:
     row, who = _locked(t, tenant, name), clean_text(by, 200)
     if row["version"] != seen:
-        raise Conflict(f"webhook {name} was changed meanwhile; look at it again: unstuck webhooks show {name}")
+        look = about("unstuck webhooks show", name)
+        raise Conflict(f"webhook {name} was changed meanwhile; look at it again: {look}")
     t.run("change_webhook", webhook=row["id"], url=url, filter=wanted.to_json(), by=who)
     audit.note(t, who, "webhooks.update", name, tenant, _told(url, wanted))
     return _seen(t, tenant, name)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
 from typing import Any
 
 from unstuck.model.errors import UnknownTenant
@@ -23,6 +24,8 @@ from unstuck.model.guard import (
     SYSTEM,
     TITLE,
     BlacklistEntry,
+    BreakerMark,
+    BreakerStand,
     Harm,
     Rules,
     SettingRecord,
@@ -204,6 +207,20 @@ def marks_against(t: Transaction, tenant: str, workflow: str) -> int:
     """How many count at this moment."""
     rules = rules_in_force(t)
     return total(rules.counting(_window(t, (tenant, workflow), rules)))
+
+
+def stand(t: Transaction, tenant: str, workflow: str, limit: int) -> BreakerStand:
+    rules = rules_in_force(t)
+    number = total(rules.counting(_window(t, (tenant, workflow), rules)))
+    rows = t.all("marks_of", tenant=tenant, workflow=workflow, span=span(rules.window), most=limit)
+    lasts = timedelta(seconds=rules.window)
+    marks = [
+        BreakerMark(at=at, until_at=at + lasts, harm=row["kind"], job=row["uid"])
+        for row in rows
+        for at in [instant(row["at"])]
+        if row["kind"] in rules.counted
+    ]
+    return BreakerStand(rules, number, tuple(marks))
 
 
 def entry_of(row: Row) -> BlacklistEntry:

@@ -17,6 +17,7 @@ from unstuck.model.errors import Conflict, HookExists, TooManyHooks, UnknownHook
 from unstuck.model.guard import hook_rules_of
 from unstuck.model.hooks import MOST_SECRETS, HookRules, HookSpec
 from unstuck.model.payload import MAX_NAME, clean_text
+from unstuck.model.spelling import about
 from unstuck.sealing import is_clear
 from unstuck.store.database import Row, Transaction
 from unstuck.store.guard import audit
@@ -70,9 +71,8 @@ def create(t: Transaction, new: NewHook, by: str) -> HookRecord:
 def change(t: Transaction, number: int, spec: HookSpec, by: str, seen: int) -> HookRecord:
     record = _locked(t, number)
     if record.version != seen:
-        raise Conflict(
-            f"hook {record.name} was changed meanwhile; look at it again: unstuck hooks show {record.name}"
-        )
+        look = about("unstuck hooks show", record.name)
+        raise Conflict(f"hook {record.name} was changed meanwhile; look at it again: {look}")
     _change(t, record, spec, record.secrets, by)
     audit.note(t, by, "hooks.update", record.name, record.tenant, _told(spec))
     return _locked(t, number)

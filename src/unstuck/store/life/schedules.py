@@ -104,7 +104,8 @@ def update(t: Transaction, tenant: str, name: str, spec: ScheduleSpec, by: str, 
     if row["owner"] is not None:
         raise DeclaredByCode(name, row["owner"])
     if seen is not None and row["version"] != seen:
-        raise Conflict(f"schedule {name} was changed meanwhile; look at it again: unstuck schedules show {name}")
+        look = about("unstuck schedules show", name)
+        raise Conflict(f"schedule {name} was changed meanwhile; look at it again: {look}")
     who = clean_text(by, 200)
     change(t, row, spec, who, None)
     audit.note(t, who, "schedules.update", name, tenant, _told(spec))

@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 
 from unstuck.model.errors import SignatureRefused
 from unstuck.model.guard import EVERY as EVERY
-from unstuck.model.guard import Action, BlacklistEntry, Notification, SettingRecord
+from unstuck.model.guard import Action, BlacklistEntry, BreakerStand, Notification, SettingRecord
 from unstuck.records import dataclass
 
 #: What can fail for one thing alone while the store answers: the settle of an attempt, one item of a sweep or ingest.
@@ -72,6 +72,10 @@ class GuardPort(Protocol):
 
     def marks_against(self, tenant: str, workflow: str) -> int:
         """How many stuck executions count against it at this moment."""
+        ...
+
+    def breaker_stand(self, tenant: str, workflow: str, limit: int = 50) -> BreakerStand:
+        """The same with the rules, and with the newest marks of the window."""
         ...
 
     def settings(self) -> list[SettingRecord]:

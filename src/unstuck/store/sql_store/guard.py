@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from unstuck.clock import boot
 from unstuck.model.errors import SignatureRefused, StoreBusy
-from unstuck.model.guard import Action, BlacklistEntry, Notification, SettingRecord
+from unstuck.model.guard import Action, BlacklistEntry, BreakerStand, Notification, SettingRecord
 from unstuck.store.database import Transaction
 from unstuck.store.guard import audit, breaker, quarantine, signing
 from unstuck.store.port import EVERY, Quarantined, QuarantineDuty
@@ -53,6 +53,9 @@ class SqlGuard(SqlVerbs):
         if not lookup.can_exist(tenant, workflow):
             return 0
         return self._database.read(lambda t: breaker.marks_against(t, tenant, workflow))
+
+    def breaker_stand(self, tenant: str, workflow: str, limit: int = 50) -> BreakerStand:
+        return self._database.read(lambda t: breaker.stand(t, tenant, workflow, limit))
 
     def settings(self) -> list[SettingRecord]:
         return self._database.read(breaker.settings)

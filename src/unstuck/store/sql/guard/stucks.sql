@@ -35,6 +35,16 @@ SELECT s.tenant, CASE WHEN s.is_proven = 0 THEN 'freeze' ELSE s.kind END AS kind
  WHERE b.workflow = :workflow AND s.at > (SELECT unstuck_now()) - CAST(:span AS BIGINT)
  GROUP BY s.tenant, s.kind, s.is_proven
 
+-- name: marks_of
+-- Those that count_stucks counts, the newest first, each with the job that left it, if it is kept.
+SELECT s.at, CASE WHEN s.is_proven = 0 THEN 'freeze' ELSE s.kind END AS kind, j.uid
+  FROM unstuck_breakers b
+  JOIN unstuck_stucks s ON s.tenant = b.tenant AND s.workflow = b.workflow AND s.id > b.cleared_upto
+  LEFT JOIN unstuck_jobs j ON j.id = s.job
+ WHERE b.tenant = :tenant AND b.workflow = :workflow AND s.at > (SELECT unstuck_now()) - CAST(:span AS BIGINT)
+ ORDER BY s.id DESC
+ LIMIT :most
+
 -- name: clear_window
 UPDATE unstuck_breakers
    SET cleared_upto = COALESCE((SELECT MAX(s.id) FROM unstuck_stucks s

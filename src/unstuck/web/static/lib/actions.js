@@ -3,8 +3,9 @@
 
 import { address, ask, Problem } from "./api.js";
 import { refresh } from "./asked.js";
-import { command, ofTenant } from "./command.js";
+import { command, ofTenant, ofTenants } from "./command.js";
 import { signal } from "./dom.js";
+import { go, href, place } from "./router.js";
 import { oneLine, shortId } from "./text.js";
 
 // --- toasts -------------------------------------------------------------------------------------------------------
@@ -23,15 +24,18 @@ export const copy = async (text, what = "Copied") => {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
-    // Over plain http from elsewhere there is no clipboard for pages.
+    // Over plain http from elsewhere there is no clipboard for pages. What stands outside an open dialog has no focus.
     const area = Object.assign(document.createElement("textarea"), { value: text });
-    document.body.append(area);
+    (document.querySelector("dialog[open]") ?? document.body).append(area);
     area.select();
     document.execCommand("copy");
     area.remove();
   }
   toast(what, { detail: oneLine(text, 120) });
 };
+
+// What went wrong, to which thing, and what helps.
+export const tell = (problem, more) => toast(problem.detail || problem.title, { tone: "bad", detail: problem.remedy, ...more });
 
 // --- doing --------------------------------------------------------------------------------------------------------
 
@@ -43,8 +47,8 @@ export const begin = (action) => {
   else carryOut(action, {});
 };
 
-// True: done. A refusal is told, and nothing was done.
-export const carryOut = async (action, values) => {
+// A refusal is told, here or where `refused` shows it, and nothing was done: null.
+export const carryOut = async (action, values, refused) => {
   const { method = "POST", path, query, body, done } = action;
   try {
     const sent = method === "DELETE" ? undefined : { ...(typeof body === "function" ? body(values) : body) };
@@ -52,11 +56,12 @@ export const carryOut = async (action, values) => {
     const answer = await ask(method, address(path, asked), sent);
     toast(typeof done === "function" ? done(answer, values) : done, { command: commandOf(action, values) });
     action.after?.(answer, values);
-    refresh();
+    if (!action.leads?.()) refresh();
     return answer ?? true;
   } catch (problem) {
     if (!(problem instanceof Problem)) throw problem;
-    toast(problem.detail || problem.title, { tone: "bad", detail: problem.remedy, command: commandOf(action, values) });
+    if (refused) refused(problem);
+    else tell(problem, { command: commandOf(action, values) });
     return null;
   }
 };
@@ -66,6 +71,7 @@ export const commandOf = (action, values = usual(action)) =>
 
 // What was typed into a field, as the request takes it; or what is wrong with it.
 export const read = (field, text) => {
+  if (!text && field.optional) return { value: "" };
   if (field.json || field.number) {
     try {
       const value = JSON.parse(text);
@@ -75,7 +81,7 @@ export const read = (field, text) => {
       return { problem: field.number ? "a whole number is needed" : "this is not JSON: texts stand in quotes" };
     }
   }
-  if (!text && !field.optional) return { problem: "it is needed" };
+  if (!text) return { problem: "it is needed" };
   return { value: text };
 };
 
@@ -84,6 +90,14 @@ const usual = (action) =>
   Object.fromEntries((action.fields ?? []).filter((field) => field.value).map((field) => [field.name, read(field, field.value).value]));
 
 // --- what there is to do ------------------------------------------------------------------------------------------
+
+// From the screen of a thing that is there no more to the others of its kind. True: we were there.
+export const leave = (noun) => {
+  const [first, name] = place.value.words;
+  if (first !== noun || !name) return false;
+  go(href([noun]));
+  return true;
+};
 
 const REASON = { name: "reason", label: "Reason", hint: "kept in the history", optional: true };
 const said = (values) => Object.fromEntries(Object.entries(values).filter(([, value]) => value !== "" && value != null));
@@ -232,10 +246,14 @@ export const blacklist = (workflow, tenant) => ({
   tone: "bad",
   path: ["blacklist"],
   query: { tenant },
-  confirm: { title: `Shut ${workflow} out?`, text: "No job of it is accepted or started until somebody lifts the entry. What runs goes on.", yes: "Blacklist it" },
+  confirm: {
+    title: `Shut ${workflow} out?`,
+    text: `No job of it${tenant && tenant !== "*" ? ` of tenant ${tenant}` : ""} is accepted or started until somebody lifts the entry. What runs goes on.`,
+    yes: "Blacklist it",
+  },
   fields: [{ name: "reason", label: "Reason", hint: "those who are refused read it", optional: true }],
   body: (values) => ({ workflow, ...said(values) }),
-  command: (values) => command("blacklist add", [workflow], { ...said(values), ...ofTenant(tenant) }),
+  command: (values) => command("blacklist add", [workflow], { ...said(values), ...(tenant === "*" ? {} : { tenant }) }),
   done: `${workflow} is on the blacklist`,
 });
 
@@ -257,6 +275,7 @@ export const reset = (name) => ({
   operation: "settings.reset",
   label: "Reset",
   path: ["settings", name, "reset"],
+  confirm: { title: `Give ${name} its default again?`, text: "The value that was set is forgotten; the audit knows it.", yes: "Reset it" },
   body: {},
   command: command("settings set", [name], { default: true }),
   done: `${name} has its default again`,
@@ -277,18 +296,25 @@ export const pause = (kind, name, tenant) => ({
   ],
   body: said,
   command: ({ seconds, ...values }) =>
-    command(`${NOUNS[kind]} pause`, [name], { for: seconds, ...said(values), ...(kind === "tenant" ? {} : ofTenant(tenant)) }),
+    command(`${NOUNS[kind]} pause`, [name], { for: seconds, ...said(values), ...(kind === "tenant" ? {} : ofTenants(tenant)) }),
   done: `${kind} ${name} is paused`,
 });
 
-export const unpause = (kind, name, tenant) => ({
-  operation: `${NOUNS[kind]}.unpause`,
-  label: "Unpause",
-  path: [NOUNS[kind], name, "unpause"],
-  query: whose(kind, tenant),
-  command: command(`${NOUNS[kind]} unpause`, [name], kind === "tenant" ? {} : ofTenant(tenant)),
-  done: `${kind} ${name} goes on`,
-});
+// Lifted is the pause that shuts it: that of every tenant where `tenant` has none of its own.
+export const unpause = (kind, name, tenant, pauses = []) => {
+  const owner = pauses.length > 0 && pauses.every((each) => each.tenant === "*") ? "*" : tenant;
+  return {
+    operation: `${NOUNS[kind]}.unpause`,
+    label: "Unpause",
+    path: [NOUNS[kind], name, "unpause"],
+    query: whose(kind, owner),
+    command: command(`${NOUNS[kind]} unpause`, [name], kind === "tenant" ? {} : ofTenants(owner)),
+    done: ({ lifted, left }) => {
+      if (!left.length) return `${kind} ${name} ${lifted ? "goes on" : "was not paused"}`;
+      return `${lifted ? "one pause is lifted" : "nothing was lifted"}: ${kind} ${name} is still paused ${left.some((each) => each.tenant === "*") ? "for every tenant" : "for others"}`;
+    },
+  };
+};
 
 export const drain = (worker) => ({
   operation: "workers.drain",
@@ -321,14 +347,24 @@ export const kill = (process, worker) => ({
   done: `process ${process.pid} is ended; its jobs run again`,
 });
 
-export const redrive = (letter) => ({
-  operation: "dead_letters.redrive",
-  label: "Redrive",
-  path: ["dead-letters", letter.job, "redrive"],
-  query: { tenant: letter.tenant },
-  command: command("dead-letters redrive", [letter.job], ofTenant(letter.tenant)),
-  done: "it runs again",
-});
+// Whether it was never run because of its signature, and not run in vain.
+export const isUnsigned = (letter) => !["exhausted", "set_aside"].includes(letter.reason);
+
+export const redrive = (letter) => {
+  const force = isUnsigned(letter);
+  return {
+    operation: "dead_letters.redrive",
+    role: force ? "tenant-admin" : null,
+    label: force ? "Verify again" : "Redrive",
+    path: ["dead-letters", letter.job, "redrive"],
+    query: { tenant: letter.tenant },
+    body: force ? { force } : {},
+    confirm: force ? { title: "Let workers verify it once more?", text: "That helps if their keys or rules were mended since. Else it is refused again, and comes back here.", yes: "Verify again" } : null,
+    command: command("dead-letters redrive", [letter.job], { force, ...ofTenant(letter.tenant) }),
+    done: force ? "workers verify it once more" : "it runs again",
+    leads: () => leave("dead-letters"),
+  };
+};
 export const resign = (letter) => ({
   operation: "dead_letters.resign",
   label: "Sign anew",
@@ -337,6 +373,7 @@ export const resign = (letter) => ({
   confirm: { title: "Sign it anew?", text: "Its arguments run as they stand now. Look at them first: somebody may have altered them.", yes: "Sign it" },
   command: command("dead-letters resign", [letter.job], ofTenant(letter.tenant)),
   done: "signed anew: it runs again",
+  leads: () => leave("dead-letters"),
 });
 export const discard = (letter) => ({
   operation: "dead_letters.discard",
@@ -347,6 +384,7 @@ export const discard = (letter) => ({
   confirm: { title: "Discard this dead letter?", text: "It cannot be redriven afterwards.", yes: "Discard it" },
   command: command("dead-letters discard", [letter.job], ofTenant(letter.tenant)),
   done: "discarded",
+  leads: () => leave("dead-letters"),
 });
 
 export const retryAside = (job, tenant) => ({

@@ -24,3 +24,6 @@ const option = (name, value) => {
 
 // Commands ask about the tenant "default" unless they are told otherwise.
 export const ofTenant = (tenant) => (tenant && tenant !== "default" && tenant !== "*" ? { tenant } : {});
+// Pauses, limits and entries of the blacklist may be of every tenant; webhooks may be the platform's.
+export const ofTenants = (tenant) => (tenant === "*" ? { all_tenants: true } : ofTenant(tenant));
+export const ofOwner = (tenant) => (tenant === "*" ? { tenant } : ofTenant(tenant));

@@ -21,7 +21,7 @@ export function usePages(words, query, { keyOf, wakes, pace = 2000, limit = 50 }
       const now = new Map(first.data.items.map((row) => [keyOf(row), row]));
       const known = new Set(before.rows.map(keyOf));
       const fresh = first.data.items.filter((row) => !known.has(keyOf(row))).length;
-      return { ...before, rows: merged(before.rows, now, keyOf), fresh };
+      return { ...before, rows: merged(before.rows, now, keyOf, !first.data.next), fresh };
     });
   }, [first.data, key]);
 
@@ -43,6 +43,7 @@ export function usePages(words, query, { keyOf, wakes, pace = 2000, limit = 50 }
   return {
     rows: isMine ? shown.rows : undefined,
     fresh: isMine ? (shown.fresh ?? 0) : 0,
+    gone: isMine ? shown.rows.filter((row) => row.$look === "moved").length : 0,
     next: isMine ? shown.next : null,
     looked: shown.looked,
     more,
@@ -55,8 +56,8 @@ export function usePages(words, query, { keyOf, wakes, pace = 2000, limit = 50 }
 }
 
 // Rows that stand between others of the newest page, and are no longer in it, have moved on: they stay where they
-// stand, and say so. Those below its end were only pushed off it.
-const merged = (rows, now, keyOf) => {
-  const last = rows.findLastIndex((row) => now.has(keyOf(row)));
+// stand, and are shown as such. Those below its end were only pushed off it, unless that page is all there is.
+const merged = (rows, now, keyOf, isWhole) => {
+  const last = isWhole ? rows.length : rows.findLastIndex((row) => now.has(keyOf(row)));
   return rows.map((row, place) => now.get(keyOf(row)) ?? (place < last ? { ...row, $look: "moved" } : row));
 };

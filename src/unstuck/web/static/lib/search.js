@@ -50,7 +50,7 @@ export const meant = (text) => {
   };
   for (const { name, value } of terms) {
     if (name === null) {
-      if (/^[0-9a-f][0-9a-f-]{3,35}$/i.test(value)) job = value;
+      if (/^(?=.*\d)[0-9a-f][0-9a-f-]{3,35}$/i.test(value)) job = value; // "feed" is a workflow
       else once("workflow", "workflow", value), (flags.workflow = value);
     } else if (name === "state" || name === "is") {
       const state = value.toUpperCase();

@@ -73,9 +73,10 @@ export const NEEDS = {
   "workflows.unpause": "operator",
 };
 
-export const may = (operation) => {
+// `more`: the role that this way of asking for it needs.
+export const may = (operation, more = null) => {
   const role = asker.value?.role;
-  return role != null && ROLES.indexOf(role) >= ROLES.indexOf(NEEDS[operation] ?? "platform-admin");
+  return role != null && ROLES.indexOf(role) >= ROLES.indexOf(more ?? NEEDS[operation] ?? "platform-admin");
 };
 
 export const isReader = () => !may("jobs.cancel");
@@ -94,6 +95,10 @@ export const logIn = async (key) => {
 };
 
 export const logOut = async () => {
-  await ask("DELETE", `${BASE}/session`);
+  try {
+    await ask("DELETE", `${BASE}/session`);
+  } catch (problem) {
+    if (![401, 404].includes(problem.status)) throw problem; // it had ended by itself
+  }
   asker.value = null;
 };

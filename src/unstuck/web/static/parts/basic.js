@@ -28,7 +28,7 @@ export const JobLink = ({ id, tenant, children }) =>
 
 // Shift and click copies the command instead of doing it.
 export const Act = ({ action, small = false, primary = false, label }) => {
-  if (!may(action.operation)) return null;
+  if (!may(action.operation, action.role)) return null;
   const click = (event) => {
     event.stopPropagation();
     if (event.shiftKey) copy(commandOf(action), "Command copied");

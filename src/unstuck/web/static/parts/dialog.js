@@ -2,18 +2,22 @@
 
 import { asking, carryOut, commandOf, read } from "../lib/actions.js";
 import { html, useEffect, useRef, useState } from "../lib/dom.js";
-import { Command } from "./basic.js";
+import { Command, Trouble } from "./basic.js";
+import { Toasts } from "./toasts.js";
 
 export const Modal = ({ title, children, close, label }) => {
   const dialog = useRef(null);
+  const isPressedBeside = useRef(false); // text that is marked up to the edge is no click beside it
   useEffect(() => {
     const before = document.activeElement;
     dialog.current.showModal();
     return () => before?.focus?.();
   }, []);
   return html`<dialog ref=${dialog} aria-label=${label ?? title} onCancel=${(event) => (event.preventDefault(), close())}
-    onClick=${(event) => event.target === dialog.current && close()}>
+    onPointerDown=${(event) => (isPressedBeside.current = event.target === dialog.current)}
+    onClick=${(event) => event.target === dialog.current && isPressedBeside.current && close()}>
     <div class="modal"><h2>${title}</h2>${children}</div>
+    <${Toasts} isInDialog=${true} />
   </dialog>`;
 };
 
@@ -27,6 +31,7 @@ const Asked = ({ action }) => {
   const [texts, setTexts] = useState(Object.fromEntries(fields.map((field) => [field.name, field.value ?? ""])));
   const [isBusy, setBusy] = useState(false);
   const [isTried, setTried] = useState(false);
+  const [problem, setProblem] = useState(null);
   const found = fields.map((field) => ({ field, ...read(field, texts[field.name]) }));
   const isReady = found.every((each) => !each.problem) && (!action.proof || texts.$proof === action.proof);
   const values = Object.fromEntries(found.filter((each) => !each.problem).map((each) => [each.field.name, each.value]));
@@ -36,7 +41,8 @@ const Asked = ({ action }) => {
     setTried(true);
     if (!isReady || isBusy) return;
     setBusy(true);
-    const done = await carryOut(action, values);
+    setProblem(null);
+    const done = await carryOut(action, values, setProblem);
     setBusy(false);
     if (done !== null && asking.value === action) close();
   };
@@ -65,6 +71,7 @@ const Asked = ({ action }) => {
       html`<div class="field"><label for="field-proof">Type <b>${action.proof}</b> to go on</label>
         <input id="field-proof" autocomplete="off" value=${texts.$proof ?? ""} onInput=${(event) => setTexts({ ...texts, $proof: event.target.value })} /></div>`}
       ${commandOf(action, values) && html`<div class="field"><span class="dim">The same as a command</span><${Command} text=${commandOf(action, values)} /></div>`}
+      ${problem && html`<${Trouble} problem=${problem} />`}
       <div class="modal-foot">
         <button type="button" onClick=${close}>Back</button>
         <button type="submit" class="primary ${action.tone === "bad" ? "danger" : ""}" disabled=${isBusy || (action.proof && !isReady)}>

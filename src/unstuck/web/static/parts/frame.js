@@ -1,5 +1,6 @@
 // The frame around every screen: navigation, the state of the connection, who asks, and what is asked of them.
 
+import { tell } from "../lib/actions.js";
 import { asker, get, tenant } from "../lib/api.js";
 import { useAsked } from "../lib/asked.js";
 import { html, useEffect, useState } from "../lib/dom.js";
@@ -112,7 +113,7 @@ const Foot = () => {
     <div class="acts">
       <button type="button" class="bare" onClick=${turn} aria-label=${`Use the ${theme.value === "dark" ? "light" : "dark"} theme`} title="Dark or light"><${Icon} name=${theme.value === "dark" ? "sun" : "moon"} /></button>
       <button type="button" class="bare" onClick=${() => (isHelpShown.value = true)} aria-label="Keys and help" title="Keys and help (?)"><${Icon} name="help" /></button>
-      ${who.csrf && html`<button type="button" class="small" onClick=${logOut}>Log out</button>`}
+      ${who.csrf && html`<button type="button" class="small" onClick=${() => logOut().catch(tell)}>Log out</button>`}
     </div>
   </div>`;
 };

@@ -3,7 +3,7 @@
 import { about, address, get } from "../lib/api.js";
 import { command, ofTenant } from "../lib/command.js";
 import { html, useEffect, useRef, useState } from "../lib/dom.js";
-import { clock } from "../lib/time.js";
+import { clock, exact } from "../lib/time.js";
 import { Card, Copy, Trouble } from "./basic.js";
 
 const MOST = 1000;
@@ -30,7 +30,7 @@ export const Logs = ({ job, isOver }) => {
     ${problem && html`<${Trouble} problem=${problem} />`}
     ${pieces.length
       ? html`<div class="logs" ref=${frame} onScroll=${scrolled} tabindex="0" role="log" aria-label="Logs">${isCut && html`<p class="dim">Earlier lines are left out: <code>${command("jobs logs", [job.id], ofTenant(job.tenant))}</code></p>`}${pieces.map(
-          (piece, place) => html`<div key=${place} class="log" data-level=${piece.level ?? ""}><span class="dim">${piece.at ? clock(piece.at) : ""}</span><span class="log-level">${piece.level && piece.level !== "info" ? piece.level : ""}</span><pre>${told(piece)}</pre></div>`,
+          (piece, place) => html`<div key=${place} class="log" data-level=${piece.level ?? ""}><span class="dim" title=${piece.at ? exact(piece.at) : undefined}>${piece.at ? clock(piece.at) : ""}</span><span class="log-level">${piece.level && piece.level !== "info" ? piece.level : ""}</span><pre>${told(piece)}</pre></div>`,
         )}</div>`
       : html`<p class="dim">${isOver ? "It said nothing." : "Nothing yet."}</p>`}
     ${!isOver && said > TOLD && html`<p class="dim">While it runs the first 32 KB of an attempt are shown here. The end of what it says follows when it has ended.</p>`}

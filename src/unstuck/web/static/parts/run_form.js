@@ -1,7 +1,8 @@
 // A form made from a workflow's schema: a field for each argument, checked by the server when it is sent.
 
 import * as actions from "../lib/actions.js";
-import { command } from "../lib/command.js";
+import { about } from "../lib/api.js";
+import { command, ofTenant } from "../lib/command.js";
 import { html, useState } from "../lib/dom.js";
 import { go, href } from "../lib/router.js";
 import { may } from "../lib/session.js";
@@ -47,13 +48,14 @@ export const RunForm = ({ workflow }) => {
       problems[field.name] = "this is not JSON: texts stand in quotes";
     }
   }
-  const typed = command("enqueue", [workflow.name], { kwargs: Object.keys(kwargs).length ? JSON.stringify(kwargs) : null });
+  const whose = about();
+  const typed = command("enqueue", [workflow.name], { kwargs: Object.keys(kwargs).length ? JSON.stringify(kwargs) : null, ...ofTenant(whose.tenant) });
   const submit = (event) => {
     event.preventDefault();
     setWrong(problems);
     if (Object.keys(problems).length) return;
     actions.begin({
-      operation: "jobs.enqueue", label: "Run", path: ["jobs"], body: { workflow: workflow.name, kwargs }, command: typed,
+      operation: "jobs.enqueue", label: "Run", path: ["jobs"], query: whose, body: { workflow: workflow.name, kwargs }, command: typed,
       done: (job) => `${workflow.name} ${shortId(job.id)} is enqueued`, after: (job) => go(href(["jobs", job.id])),
     });
   };

@@ -1,10 +1,13 @@
 // What was done, or refused: at the edge of the page, until it is read.
 
-import { copy, dismiss, toasts } from "../lib/actions.js";
+import { asking, copy, dismiss, toasts } from "../lib/actions.js";
 import { html } from "../lib/dom.js";
+import { isHelpShown } from "../lib/keyboard.js";
 import { Icon } from "./icons.js";
 
-export const Toasts = () =>
+// What stands beside an open dialog can neither be read nor pressed: then the dialog has them.
+export const Toasts = ({ isInDialog = false }) =>
+  (isInDialog || !(asking.value || isHelpShown.value)) &&
   html`<div class="toasts" role="status" aria-live="polite">${toasts.value.map(
     (each) => html`<div class="toast ${each.tone}" key=${each.id}>
       <${Icon} name=${each.tone === "bad" ? "cross" : "check"} />

@@ -18,8 +18,8 @@ const HELP = {
   scheduled: (job) => [actions.runNow(job)],
   retry_backoff: (job) => [actions.runNow(job)],
   paused: (job) => [actions.resume(job)],
-  queue_paused: (job) => [actions.unpause("queue", job.queue, job.tenant)],
-  workflow_paused: (job) => [actions.unpause("workflow", job.workflow, job.tenant)],
+  queue_paused: (job, { details }) => [actions.unpause("queue", job.queue, details.tenant ?? job.tenant)],
+  workflow_paused: (job, { details }) => [actions.unpause("workflow", job.workflow, details.tenant ?? job.tenant)],
   target_paused: (job) => [actions.unpause("target", job.target, job.tenant)],
   tenant_paused: (job) => [actions.unpause("tenant", job.tenant)],
   quarantined: (job) => [actions.retryAside(job.id, job.tenant)],
@@ -38,7 +38,10 @@ const HELP = {
     return [actions.resume(blocker), actions.skip(blocker)];
   },
   ended: (job) => (job.is_blocker ? [actions.resume(job), actions.skip(job), actions.resolve(job)] : ["FAILED", "TIMEOUT", "CANCELLED"].includes(job.state) ? [actions.resume(job), actions.retry(job)] : []),
-  dead: (job) => [actions.redrive({ job: job.id, tenant: job.tenant }), actions.resign({ job: job.id, tenant: job.tenant })],
+  dead: (job, { details }) => {
+    const letter = { job: job.id, tenant: job.tenant, reason: details.reason };
+    return letter.reason ? [actions.resign(letter), actions.redrive(letter), actions.discard(letter)] : []; // it may be gone
+  },
 };
 
 const LINKS = {

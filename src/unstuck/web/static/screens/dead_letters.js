@@ -6,13 +6,16 @@ import { useAsked } from "../lib/asked.js";
 import { html } from "../lib/dom.js";
 import { facts, meaning, tone } from "../lib/events.js";
 import { usePages } from "../lib/paging.js";
-import { href } from "../lib/router.js";
+import { href, requery } from "../lib/router.js";
 import { atLeast, oneLine, pretty } from "../lib/text.js";
 import { Acts, Answer, Card, Empty, Facts, Folded, JobLink, Pill, Screen, Table, When } from "../parts/basic.js";
 import { Listed } from "../parts/listed.js";
 
-const REASONS = ["exhausted", "set_aside", "missing", "altered", "unknown_key", "revoked", "expired", "key_ended", "unreadable"];
-const possible = (letter) => [actions.redrive(letter), ...(["exhausted", "set_aside"].includes(letter.reason) ? [] : [actions.resign(letter)]), actions.discard(letter)];
+const REASONS = [
+  "exhausted", "set_aside", "missing", "altered", "unreadable", "unknown_key", "foreign_key", "wrong_purpose", "not_yet", "too_early",
+  "expired", "lives_too_long", "key_ended", "revoked",
+];
+const possible = (letter) => [actions.redrive(letter), ...(actions.isUnsigned(letter) ? [actions.resign(letter)] : []), actions.discard(letter)];
 
 const COLUMNS = [
   ["Job", (each) => html`<a href=${href(["dead-letters", each.job], ofTenant(each.tenant))}><b class="workflow">${each.workflow}</b><span class="dim">${each.job.slice(-8)}</span></a>`, "job"],
@@ -31,7 +34,8 @@ const All = ({ query }) => {
   const pages = usePages(["dead-letters"], wanted, { keyOf: (each) => each.job, wakes: (event) => ["dead_letter.added", "redriven", "buried"].includes(event.kind) });
   const counted = useAsked(["dead-letters", "count"], wanted, { wakes: (event) => ["dead_letter.added", "redriven"].includes(event.kind), pace: 3000 });
   return html`<${Screen} title="Dead letters" lead="Jobs that the engine gave up on, kept for a person: a bad signature, no try left, or something that cannot be written." wide=${true}>
-    <div class="tabs" role="group" aria-label="Reasons"><a class="button small" aria-current=${reason ? undefined : "true"} href=${href(["dead-letters"])}>All</a>${REASONS.map((each) => html`<a key=${each} class="button small" aria-current=${each === reason ? "true" : undefined} href=${href(["dead-letters"], { reason: each })}>${each}</a>`)}</div>
+    <p><label class="inline"><span>Reason</span><select value=${reason} onChange=${(event) => requery({ reason: event.target.value }, { replace: false })}>
+      <option value="">every reason</option>${REASONS.map((each) => html`<option key=${each} value=${each}>${each.replaceAll("_", " ")}</option>`)}</select></label></p>
     <${Listed} pages=${pages} head=${counted.data && html`<span class="dim">${atLeast(counted.data.number, !counted.data.exact)} in all</span>`} empty=${html`<${Empty} title="No dead letters">Nothing was given up on.<//>`}>
       ${(rows) => html`<${Table} label="Dead letters" columns=${COLUMNS} rows=${rows} keyOf=${(each) => each.job} open=${true} />`}<//>
   <//>`;

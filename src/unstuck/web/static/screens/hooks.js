@@ -1,5 +1,6 @@
 // Hooks: other systems' calls that start a workflow, and what was done about each.
 
+import { leave } from "../lib/actions.js";
 import { useAsked } from "../lib/asked.js";
 import { command, ofTenant } from "../lib/command.js";
 import { html, useState } from "../lib/dom.js";
@@ -21,6 +22,7 @@ const remove = (hook) => ({
   operation: "hooks.delete", label: "Delete", tone: "bad", method: "DELETE", path: ["hooks", hook.name], query: { tenant: hook.tenant },
   confirm: { title: `Delete hook ${hook.name}?`, text: "Its address answers no more. Its jobs stay.", yes: "Delete it" },
   command: command("hooks delete", [hook.name], ofTenant(hook.tenant)), done: `${hook.name} is deleted`,
+  leads: () => leave("hooks"),
 });
 const usual = (hook) => [hook.paused ? verb(hook, "resume", "Resume", `${hook.name} accepts deliveries again`) : verb(hook, "pause", "Pause", `${hook.name} is paused; senders are told to come again`)];
 const state = (hook) => (hook.paused ? html`<${Pill} tone="warn">PAUSED<//>` : html`<${Pill} tone="good">ACTIVE<//>`);

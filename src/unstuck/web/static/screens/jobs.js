@@ -9,11 +9,12 @@ import { usePages } from "../lib/paging.js";
 import { go, href, requery } from "../lib/router.js";
 import { meant, QUALIFIERS, STATES, term } from "../lib/search.js";
 import { may } from "../lib/session.js";
-import { atLeast, count, oneLine, plural } from "../lib/text.js";
+import { atLeast, count, oneLine } from "../lib/text.js";
 import { ms } from "../lib/time.js";
 import { Empty, JobLink, Loading, Screen, State, Table, Trouble, When } from "../parts/basic.js";
 import { Icon } from "../parts/icons.js";
 import { Progress } from "../parts/bulk.js";
+import { Renew } from "../parts/listed.js";
 
 const TABS = [
   ["All", ""], ["Running", "state:RUNNING"], ["Queued", "state:QUEUED"], ["Waiting", "state:WAITING"], ["Blocked", "state:BLOCKED"],
@@ -34,15 +35,28 @@ export const COLUMNS = [
   ["What", (job) => html`<span class=${job.error_type ? "error-text" : "dim"} title=${job.error_message ?? job.meaning}>${oneLine(job.error_type ? `${job.error_type}: ${job.error_message ?? ""}` : inShort(job.meaning), 90)}</span>`, "what"],
 ];
 
+// Shown beside them, if the address says so.
+const MORE = {
+  worker: ["Worker", (job) => job.worker ?? html`<span class="dim">–</span>`, "short"],
+  priority: ["Priority", (job) => String(job.priority), "narrow right"],
+  tags: ["Tags", (job) => job.tags.join(", ") || html`<span class="dim">–</span>`],
+  tenant: ["Tenant", (job) => job.tenant, "short"],
+  due: ["Due", (job) => html`<${When} at=${job.available_at} />`, "narrow"],
+  started: ["Started", (job) => html`<${When} at=${job.started_at} />`, "narrow"],
+  ended: ["Ended", (job) => html`<${When} at=${job.finished_at} />`, "narrow"],
+  key: ["Key", (job) => (job.key ? html`<code>${job.key}</code>` : html`<span class="dim">–</span>`)],
+};
+
 export const Jobs = ({ query }) => {
   const text = query.get("q") ?? "";
   const found = meant(text);
+  const chosen = (query.get("columns") ?? "").split(",").filter((name) => name in MORE);
   return html`<${Screen} title="Jobs" wide=${true}>
     <${Search} text=${text} problems=${found.problems} />
     <div class="tabs" role="group" aria-label="Common searches">${TABS.map(
-      ([label, q]) => html`<a key=${label} class="button small" aria-current=${q === text ? "true" : undefined} href=${href(["jobs"], { q })}>${label}</a>`,
+      ([label, q]) => html`<a key=${label} class="button small" aria-current=${q === text ? "true" : undefined} href=${href(["jobs"], { q, columns: chosen.join() })}>${label}</a>`,
     )}</div>
-    ${found.problems.length ? html`<${Trouble} problem=${{ title: "This search cannot be read", detail: found.problems.join("; "), remedy: "correct it above, or begin with one of the searches" }} />` : html`<${List} key=${text} text=${text} found=${found} />`}
+    ${found.problems.length ? html`<${Trouble} problem=${{ title: "This search cannot be read", detail: found.problems.join("; "), remedy: "correct it above, or begin with one of the searches" }} />` : html`<${List} key=${text} found=${found} chosen=${chosen} />`}
   <//>`;
 };
 
@@ -102,20 +116,29 @@ const Suggestions = ({ typed, workflows, choose }) => {
 
 // --- the list -----------------------------------------------------------------------------------------------------
 
-const List = ({ found }) => {
+const List = ({ found, chosen }) => {
   const pages = usePages(["jobs"], found.query, { keyOf: (job) => job.id, wakes: (event) => event.number != null });
   const isFiltered = Object.keys(found.query).length > 0;
   if (pages.rows === undefined) return pages.problem ? html`<${Trouble} problem=${pages.problem} again=${pages.reload} />` : html`<${Loading} rows=${8} />`;
   return html`
     <div class="list-head">
       <span class="dim">${pages.rows.length ? `${count(pages.rows.length)}${pages.next ? "+" : ""} shown` : ""}${found.query.argument && pages.looked ? `, looked at ${count(pages.looked)}` : ""}</span>
-      ${pages.fresh > 0 && html`<button type="button" class="small fresh" onClick=${pages.renew}>${plural(pages.fresh, "new job", "new jobs")}: show</button>`}
-      ${isFiltered && html`<${Verbs} found=${found} />`}
+      <${Renew} pages=${pages} one="new job" many="new jobs" />
+      <span class="list-menus">${isFiltered && html`<${Verbs} found=${found} />`}<${Columns} chosen=${chosen} /></span>
     </div>
     ${pages.problem && html`<${Trouble} problem=${pages.problem} again=${pages.reload} />`}
-    ${pages.rows.length ? html`<${Table} label="Jobs" columns=${COLUMNS} rows=${pages.rows} keyOf=${(job) => job.id} open=${true} />` : html`<${None} isFiltered=${isFiltered} next=${pages.next} />`}
+    ${pages.rows.length ? html`<${Table} label="Jobs" columns=${[...COLUMNS.slice(0, -1), ...chosen.map((name) => MORE[name]), COLUMNS.at(-1)]} rows=${pages.rows} keyOf=${(job) => job.id} open=${true} />` : html`<${None} isFiltered=${isFiltered} next=${pages.next} />`}
     ${pages.next && html`<div class="more"><button type="button" onClick=${pages.more} disabled=${pages.isMore}>${pages.isMore ? "…" : "Show more"}</button></div>`}
     <${Running} />`;
+};
+
+const Columns = ({ chosen }) => {
+  const [isOpen, setOpen] = useState(false);
+  const turn = (name) => requery({ columns: (chosen.includes(name) ? chosen.filter((each) => each !== name) : [...chosen, name]).join() });
+  return html`<span class="menu-frame" onFocusOut=${(event) => !event.currentTarget.contains(event.relatedTarget) && setOpen(false)}>
+    <button type="button" class="small" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>Columns <${Icon} name="down" /></button>
+    ${isOpen && html`<ul class="menu">${Object.entries(MORE).map(([name, [title]]) => html`<li key=${name}><button type="button" class="bare" aria-pressed=${chosen.includes(name)} onClick=${() => turn(name)}><${Icon} name=${chosen.includes(name) ? "check" : "dot"} />${title}</button></li>`)}</ul>`}
+  </span>`;
 };
 
 const None = ({ isFiltered, next }) => {
@@ -137,7 +160,7 @@ const Verbs = ({ found }) => {
   if (!may("bulks.start")) return null;
   const start = async (verb, label) => {
     setOpen(false);
-    const counted = await get(["bulks", "count"], about(found.query)).catch((problem) => actions.toast(problem.detail, { tone: "bad", detail: problem.remedy }));
+    const counted = await get(["bulks", "count"], about(found.query)).catch(actions.tell);
     if (counted) actions.begin(bulk(verb, label, found, counted));
   };
   return html`<span class="menu-frame" onFocusOut=${(event) => !event.currentTarget.contains(event.relatedTarget) && setOpen(false)}>

@@ -5,23 +5,23 @@ import * as actions from "../lib/actions.js";
 import { useAsked } from "../lib/asked.js";
 import { html, useState } from "../lib/dom.js";
 import { facts, meaning, subject, tone } from "../lib/events.js";
-import { decoded, href, ours } from "../lib/router.js";
+import { decoded, href, ours, requery } from "../lib/router.js";
 import { term } from "../lib/search.js";
 import { recent } from "../lib/stream.js";
 import { atLeast, count, oneLine, plural } from "../lib/text.js";
-import { clock, hourAgo, serverNow } from "../lib/time.js";
+import { clock, exact, hourAgo, serverNow } from "../lib/time.js";
 import { Acts, Answer, Card, Empty, JobLink, Loading, Trouble, When } from "../parts/basic.js";
 import { Bars, Chart } from "../parts/chart.js";
 import { Icon } from "../parts/icons.js";
 import { whyListed } from "./blacklist.js";
 import { blocker } from "./targets.js";
 
-export const Overview = ({ waiting }) => {
+export const Overview = ({ waiting, query }) => {
   const needs = useNeeds(waiting);
   return html`<div class="screen wide">
     <${Headline} needs=${needs} />
     <${Numbers} />
-    <${Charts} />
+    <${Charts} range=${query.get("range") in RANGES ? query.get("range") : USUAL_RANGE} />
     <${Feed} />
   </div>`;
 };
@@ -46,7 +46,8 @@ const things = ({ health, approvals, targets, blacklist, notifications, stuck })
   const links = new Set((notifications.data?.items ?? []).map((each) => each.link));
   // What is listed below with its own button is not told twice.
   const told = new Set(["alerts", "notifications", "targets", ...(links.has("/platform/dead-letters") ? ["dead_letters"] : [])]);
-  const checks = (health.data?.checks ?? []).filter((check) => !check.ok && !told.has(check.name));
+  const titles = new Set((notifications.data?.items ?? []).map((each) => each.title));
+  const checks = (health.data?.checks ?? []).filter((check) => !check.ok && !told.has(check.name) && (check.fatal || !titles.has(CHECKS[check.name]?.[0])));
   found.push(...checks.filter((check) => check.fatal).map(ofCheck));
   const byWorkflow = Object.groupBy(stuck.data?.items ?? [], (job) => `${job.tenant} ${job.workflow}`);
   for (const jobs of Object.values(byWorkflow)) found.push(ofStuck(jobs[0], jobs.length));
@@ -167,8 +168,9 @@ const Numbers = () => {
 
 const RANGES = { "15m": [900, 60], "1h": [3600, 60], "24h": [86400, 900], "7d": [604800, 3600] };
 
-const Charts = () => {
-  const [range, setRange] = useState("1h");
+const USUAL_RANGE = "1h";
+
+const Charts = ({ range }) => {
   const [length, step] = RANGES[range];
   // Anew each minute: the question is the same within one.
   const minute = useMinute();
@@ -177,7 +179,7 @@ const Charts = () => {
   const queues = useAsked(["queues"], { limit: 8 }, { wakes: () => true, pace: 3000 });
   return html`<section aria-label="Charts">
     <div class="section-head"><h2>How it goes</h2><div class="segments" role="group" aria-label="Range">${Object.keys(RANGES).map(
-      (each) => html`<button type="button" key=${each} class="small" aria-pressed=${each === range} onClick=${() => setRange(each)}>${each}</button>`,
+      (each) => html`<button type="button" key=${each} class="small" aria-pressed=${each === range} onClick=${() => requery({ range: each === USUAL_RANGE ? "" : each })}>${each}</button>`,
     )}</div></div>
     <${Answer} of=${series}>${(data) => {
       const { at, of } = table(data);
@@ -250,7 +252,7 @@ const Feed = () => {
 
 const Line = ({ event }) =>
   html`<li class="feed-line">
-    <time class="dim" datetime=${event.at} title=${event.at}>${clock(event.at)}</time>
+    <time class="dim" datetime=${event.at} title=${exact(event.at)}>${clock(event.at)}</time>
     <span class="dot ${tone(event.kind)}"></span>
     <span class="feed-what">${event.job ? html`<${JobLink} id=${event.job} tenant=${event.tenant}>${event.workflow ?? event.job.slice(-8)}<//>` : html`<b>${subject(event)}</b>`} ${meaning(event.kind)}</span>
     <span class="dim feed-facts">${oneLine(facts(event), 140)}</span>

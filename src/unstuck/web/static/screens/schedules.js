@@ -1,5 +1,6 @@
 // Schedules: what runs by the clock, when next, and what came of the last ticks.
 
+import { leave } from "../lib/actions.js";
 import { useAsked } from "../lib/asked.js";
 import { command, ofTenant } from "../lib/command.js";
 import { html } from "../lib/dom.js";
@@ -21,6 +22,7 @@ const remove = (schedule) => ({
   operation: "schedules.delete", label: "Delete", tone: "bad", method: "DELETE", path: ["schedules", schedule.name], query: { tenant: schedule.tenant },
   confirm: { title: `Delete schedule ${schedule.name}?`, text: "It fires no more, and is forgotten. Its jobs stay.", yes: "Delete it" },
   command: command("schedules delete", [schedule.name], ofTenant(schedule.tenant)), done: `${schedule.name} is deleted`,
+  leads: () => leave("schedules"),
 });
 const possible = (schedule) => [
   verb(schedule, "run-now", "Run now", `${schedule.name} made its job`),

@@ -6,6 +6,7 @@ import { html } from "../lib/dom.js";
 import { usePages } from "../lib/paging.js";
 import { href } from "../lib/router.js";
 import { atLeast, count } from "../lib/text.js";
+import { may } from "../lib/session.js";
 import { Acts, Empty, Pill, Screen, Table } from "../parts/basic.js";
 import { Listed } from "../parts/listed.js";
 import { limit, told, unlimit } from "./queues.js";
@@ -22,10 +23,13 @@ const COLUMNS = [
   ...["QUEUED", "RUNNING", "FAILED", "COMPLETED"].map((state) => [state[0] + state.slice(1).toLowerCase(), (each) => atLeast(each.states[state] ?? 0, each.at_least.includes(state)), "narrow right"]),
   ["Weight", (each) => String(each.weight), "narrow right"],
   ["Limits", (each) => told(each.limits) || html`<span class="dim">none</span>`],
-  ["", (each) => html`<${Acts} actions=${[each.pauses.length ? actions.unpause("tenant", each.name) : actions.pause("tenant", each.name), weigh(each), limit("tenant", each.name), ...(each.limits.length ? [unlimit("tenant", each.name)] : [])]} />`, "right"],
+  ["", (each) => html`<${Acts} actions=${[each.pauses.length ? actions.unpause("tenant", each.name) : actions.pause("tenant", each.name), weigh(each), limit("tenant", each.name, null, each.limits), ...(each.limits.some((one) => one.name === each.name) ? [unlimit("tenant", each.name, null, each.limits)] : [])]} />`, "right"],
 ];
 
-export const Tenants = () => {
+export const Tenants = () =>
+  may("tenants.list") ? html`<${All} />` : html`<${Screen} title="Tenants"><${Empty} title="Your role may not see tenants" icon="queue">A platform-admin may.<//><//>`;
+
+const All = () => {
   const pages = usePages(["tenants"], {}, { keyOf: (each) => each.name, wakes: () => true, pace: 3000 });
   return html`<${Screen} title="Tenants" lead="Who shares the workers, and by which weight." wide=${true}>
     <${Listed} pages=${pages} empty=${html`<${Empty} title="No tenant has jobs" icon="queue">A tenant is known from its first job on.<//>`}>
