@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
 import pytest
 
 from tests.bulkheads.conftest import SOON, TIMES, TROUBLE, WELL_WITHIN, House, boot, only_postgres
 from tests.support.eventually import eventually
 from tests.support.troubles import slow
+from unstuck.model.errors import StoreError
+from unstuck.model.guard import EVERY
 from unstuck.model.lifecycle import JobState
 from unstuck.model.times import Times
 
@@ -80,3 +86,33 @@ def test_a_slow_claim_delays_nobody_who_shares_it(house: House, workers: int, ne
 
     house.completes(bad, *others)
     assert house.jobs.kinds(bad).count("claimed") == 1
+
+
+@pytest.mark.parametrize("table", ["unstuck_audit", "unstuck_news"])
+def test_a_blacklist_that_is_slow_to_write_keeps_no_claim_out(house: House, table: str) -> None:
+    """A new entry shuts the door of all claims, and only for as long as its commit takes."""
+    house.begin()
+    with slow(house.url, table, "TRUE", SECONDS), blacklisting(house):
+        house.endure(boot())
+    house.completes(house.send_one("work", "later"))
+
+
+@contextmanager
+def blacklisting(house: House) -> Iterator[None]:
+    """Somebody shuts out one workflow after the other."""
+    over = threading.Event()
+
+    def insist() -> None:
+        number = 0
+        while not over.is_set():
+            number += 1
+            with suppress(StoreError):
+                house.store.blacklist_add(EVERY, f"shut_out_{number}", "", "kim")
+
+    person = threading.Thread(target=insist, name="person")
+    person.start()
+    try:
+        yield
+    finally:
+        over.set()
+        person.join(20)

@@ -2,10 +2,11 @@
 
 Theory of operation. A settlement that brings marks against workflows locks their breakers when all else of it is
 written, counts in a later statement (the first took its snapshot before it waited), and makes the entry, its
-notification and its audit line in the same transaction. Before an entry is made, by whomever, the guard is shut: that
-waits for the claims under way, and those that come see the entry or take nothing. Breakers, entries and the
-guard are locked after everything else (`store/lock_order.py`). The doors only look: a job that slips in
-beside an entry that is just being made is met at the claim's own gate.
+notification and its audit line in the same transaction. Once an entry is made, by whomever, the guard is shut: that
+waits for the claims under way, and those that come see the entry or take nothing. Nothing is written behind a shut
+guard, for no claim gets past it: a line of audit that takes long to write must not keep all jobs from their start.
+Breakers, entries and the guard are locked after everything else (`store/lock_order.py`). The doors only look: a job
+that slips in beside an entry that is just being made is met at the claim's own gate.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class StuckMark:
 
 
 def count(t: Transaction, marks: Sequence[StuckMark]) -> int:
-    """Called last by every settlement: how many workflows went on the blacklist by it."""
+    """Called last by every settlement, for it may shut the guard: how many workflows went on the blacklist by it."""
     if not marks:
         return 0
     rules = rules_in_force(t)
@@ -79,7 +80,10 @@ def count(t: Transaction, marks: Sequence[StuckMark]) -> int:
         for mark in by_key[key]:
             t.run("renew_entry", job=mark.job)
     tripped = sum(_trip(t, key, rules) for key in sorted(by_key))
-    return tripped + sum(_trip_for_all(t, workflow, rules) for _, workflow in sorted(common))
+    tripped += sum(_trip_for_all(t, workflow, rules) for _, workflow in sorted(common))
+    if tripped:
+        t.all("shut_guard")
+    return tripped
 
 
 def _by_workflow(t: Transaction, marks: Sequence[StuckMark]) -> dict[Key, list[StuckMark]]:
@@ -141,8 +145,7 @@ def _bar(t: Transaction, tenant: str, workflow: str, marks: dict[Harm, int], rul
 def _enter(
     t: Transaction, tenant: str, workflow: str, reason: str, by: str, stuck_count: int | None = None
 ) -> BlacklistEntry | None:
-    """Under the breaker's lock; None: there was one already."""
-    t.all("shut_guard")
+    """Under the breaker's lock; None: there was one already. The caller shuts the guard when all is written."""
     row = t.one("add_entry", tenant=tenant, workflow=workflow, reason=reason, by=by, stuck_count=stuck_count)
     if row is None:
         return None
@@ -163,6 +166,7 @@ def add(t: Transaction, tenant: str, workflow: str, reason: str, by: str) -> tup
     t.run("lock_breaker", tenant=tenant, workflow=workflow)
     made = _enter(t, tenant, workflow, MANUAL + clean_text(reason, MAX_MESSAGE), clean_text(by, 200))
     if made is not None:
+        t.all("shut_guard")
         return made, True
     return next(e for e in _entries(t, [workflow]) if e.tenant == tenant), False
 

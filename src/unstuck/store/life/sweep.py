@@ -66,8 +66,8 @@ def recover_lost(
     jobs = [attempt.job for attempt in attempts]
     rows = t.all("attempts_of_worker", worker=worker, jobs=jobs, targets=lock_of_jobs(t, jobs))
     outcomes = close(t, tools, [(row, report_of(row, _lost(row))) for row in rows], by="recovery", own=False)
-    breaker.count(t, outcomes.marks)
     alerts.note_recoveries(t, [row for row in rows if row["worker_state"] not in _UNCHARGED])
+    breaker.count(t, outcomes.marks)
     return _recovered(rows, outcomes), outcomes.woke
 
 
