@@ -50,14 +50,14 @@ class SqliteTransaction:
 
     def all(self, statement: str, /, **values: Any) -> list[Row]:
         cursor = self._execute(statement, values)
-        rows = cursor.fetchall()
+        rows = _rows(cursor)
         if not rows:
             return []
         names = [column[0] for column in cursor.description]
         return [dict(zip(names, row, strict=True)) for row in rows]
 
     def tuples(self, statement: str, /, **values: Any) -> list[tuple[Any, ...]]:
-        return self._execute(statement, values).fetchall()
+        return _rows(self._execute(statement, values))
 
     def one(self, statement: str, /, **values: Any) -> Row | None:
         rows = self.all(statement, **values)
@@ -67,7 +67,7 @@ class SqliteTransaction:
 
     def run(self, statement: str, /, **values: Any) -> int:
         cursor = self._execute(statement, values)
-        cursor.fetchall()  # a RETURNING statement is not finished before its last row was read
+        _rows(cursor)  # a RETURNING statement is not finished before its last row was read
         return max(0, cursor.rowcount)
 
     def script(self, sql: str) -> None:
@@ -98,6 +98,16 @@ class SqliteTransaction:
         return self._connection.execute(self._statements[statement], values)
 
 
+def _rows(cursor: sqlite3.Cursor) -> list[tuple[Any, ...]]:
+    """All of them. A statement that broke off is ended: as long as somebody keeps its error, and with that its cursor,
+    its connection would stay in the past of that look and could never write again."""
+    try:
+        return cursor.fetchall()
+    except BaseException:
+        cursor.close()
+        raise
+
+
 def patiently(attempt: Callable[[], T], deadline: float) -> T:
     """Again and again while another process holds the lock, until the deadline."""
     while True:
@@ -115,6 +125,16 @@ def name_of(error: sqlite3.Error) -> str:
 
 def is_busy(error: BaseException) -> bool:
     return isinstance(error, sqlite3.Error) and name_of(error).startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
+
+
+def is_in_the_past(error: BaseException) -> bool:
+    """The connection has a look open, from before others wrote: waiting does not help it."""
+    return isinstance(error, sqlite3.Error) and name_of(error) == "SQLITE_BUSY_SNAPSHOT"
+
+
+def is_damaged_text(error: BaseException) -> bool:
+    """Somebody else has written bytes that are no text. sqlite3 has no name for it."""
+    return isinstance(error, sqlite3.OperationalError) and str(error).startswith("Could not decode to UTF-8")
 
 
 def is_interrupt(error: BaseException) -> bool:
