@@ -12,6 +12,7 @@ from unstuck.model.errors import StoreError
 from unstuck.operations import jobs
 from unstuck.operations.checks import leapt
 from unstuck.store.port import EVERY
+from unstuck.store.port.refused import refusal
 from unstuck.views.why import ReasonView, WhyAnswer
 
 app = options.single()
@@ -53,6 +54,9 @@ def _note_outage(session: Session, found: WhyAnswer) -> None:
         session.store.probe()
     except StoreError as error:
         output.note(f"But nothing moves until the database can be written again: {error}. See: unstuck health")
+    except Exception as error:
+        if refusal(error) is None:  # `health` tells of it: other rows may fare better than the one that was tried
+            raise
 
 
 def _note_leap(session: Session, found: WhyAnswer) -> None:

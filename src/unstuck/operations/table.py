@@ -30,6 +30,7 @@ from unstuck.records import dataclass
 from unstuck.sealing import NO_SEALER, Sealer
 from unstuck.signing import NO_KEYS, SigningKeys
 from unstuck.store.port import EVERY, Store, asking_from
+from unstuck.store.port.refused import refusal
 
 P = ParamSpec("P")
 V = TypeVar("V")
@@ -246,8 +247,13 @@ class Operation(Generic[P, V]):
         admitted = self.asking(caller, *args, **kwargs)
         if self.entry.effect != "change":
             return self.function(admitted, *args, **kwargs)
-        with asking_from(admitted.key, admitted.address):
-            return self.function(admitted, *args, **kwargs)
+        try:
+            with asking_from(admitted.key, admitted.address):
+                return self.function(admitted, *args, **kwargs)
+        except Exception as error:
+            if (refused := refusal(error)) is not None:
+                raise refused from error
+            raise
 
     def asking(self, caller: Caller, *args: P.args, **kwargs: P.kwargs) -> Caller:
         """Who asks exactly this: admitted, and about the one tenant whose job it is."""

@@ -34,7 +34,15 @@ from unstuck.store.drivers import leaps, migrations
 from unstuck.store.drivers.filesystems import filesystem, network_filesystem
 from unstuck.store.drivers.migrations import Migration, Repeatable, SchemaTransaction
 from unstuck.store.drivers.sqlite_readers import Readers, ReadersClosed
-from unstuck.store.drivers.sqlite_session import SqliteTransaction, is_busy, patiently, pause, translated
+from unstuck.store.drivers.sqlite_session import (
+    SqliteTransaction,
+    is_busy,
+    is_damaged_text,
+    marked,
+    patiently,
+    pause,
+    translated,
+)
 from unstuck.store.drivers.sqlite_writer import Gate, Task, Writer
 from unstuck.store.drivers.statements import Statements, UnknownStatement
 from unstuck.store.drivers.wake import Wake
@@ -119,7 +127,7 @@ class SqliteDatabase:
             self._refuse_closed()
             try:
                 with self._readers.borrow(deadline) as connection:
-                    return self._look(connection, work, deadline)
+                    return self._look_well(connection, work, deadline)
             except ReadersClosed:
                 self._outwait_fork(deadline)
                 continue
@@ -241,6 +249,20 @@ class SqliteDatabase:
         if not self._lock.acquire(timeout=max(0.0, deadline - boot())):
             raise StoreUnavailable("a fork of this process did not end in time; nothing was read")
         self._lock.release()
+
+    def _look_well(self, connection: sqlite3.Connection, work: Callable[[Transaction], T], deadline: float) -> T:
+        """Bytes that are no text in one row must not hide all others: they are shown as signs that stand for them.
+        Only once they have been met, because it costs twice the time."""
+        try:
+            return self._look(connection, work, deadline)
+        except sqlite3.OperationalError as error:
+            if not is_damaged_text(error):
+                raise
+        connection.text_factory = marked
+        try:
+            return self._look(connection, work, deadline)
+        finally:
+            connection.text_factory = str
 
     def _look(self, connection: sqlite3.Connection, work: Callable[[Transaction], T], deadline: float) -> T:
         connection.set_progress_handler(lambda: boot() > deadline, 50_000)

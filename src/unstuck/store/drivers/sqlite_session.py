@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -31,9 +30,6 @@ FileId = tuple[int, int]
 #: After these a connection's picture of the file may be wrong, or from a time when it could not be written.
 _SPOILING = ("SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_NOTADB", "SQLITE_CORRUPT")
 
-#: As our statements spell it.
-_WRITES = re.compile(r"\b(INSERT|UPDATE|DELETE|REPLACE)\b")
-
 _never = threading.Event()
 
 
@@ -53,14 +49,15 @@ class SqliteTransaction:
         self._statements = statements
 
     def all(self, statement: str, /, **values: Any) -> list[Row]:
-        cursor, rows = self._rows(statement, values)
+        cursor = self._execute(statement, values)
+        rows = _rows(cursor)
         if not rows:
             return []
         names = [column[0] for column in cursor.description]
         return [dict(zip(names, row, strict=True)) for row in rows]
 
     def tuples(self, statement: str, /, **values: Any) -> list[tuple[Any, ...]]:
-        return self._rows(statement, values)[1]
+        return _rows(self._execute(statement, values))
 
     def one(self, statement: str, /, **values: Any) -> Row | None:
         rows = self.all(statement, **values)
@@ -70,7 +67,7 @@ class SqliteTransaction:
 
     def run(self, statement: str, /, **values: Any) -> int:
         cursor = self._execute(statement, values)
-        cursor.fetchall()  # a RETURNING statement is not finished before its last row was read
+        _rows(cursor)  # a RETURNING statement is not finished before its last row was read
         return max(0, cursor.rowcount)
 
     def script(self, sql: str) -> None:
@@ -94,22 +91,6 @@ class SqliteTransaction:
                 self._connection.execute("RELEASE apart")
         return None
 
-    def _rows(self, statement: str, values: dict[str, Any]) -> tuple[sqlite3.Cursor, list[tuple[Any, ...]]]:
-        """SQLite keeps any bytes as text. One row with such must not keep all others from being read: what only reads
-        is read once more, and what is no text comes as something that nobody can take for what was meant."""
-        try:
-            cursor = self._execute(statement, values)
-            return cursor, cursor.fetchall()
-        except sqlite3.OperationalError as error:
-            if not str(error).startswith("Could not decode to UTF-8") or _WRITES.search(self._statements[statement]):
-                raise
-        self._connection.text_factory = _marked
-        try:
-            cursor = self._execute(statement, values)
-            return cursor, cursor.fetchall()
-        finally:
-            self._connection.text_factory = str
-
     def _execute(self, statement: str, values: dict[str, Any]) -> sqlite3.Cursor:
         for name, value in values.items():
             if isinstance(value, list | tuple):  # arrays travel as JSON text: read them with json_each(:name)
@@ -117,8 +98,18 @@ class SqliteTransaction:
         return self._connection.execute(self._statements[statement], values)
 
 
-def _marked(stored: bytes) -> str:
-    """What is no text begins with a sign that no JSON and no name begins with."""
+def _rows(cursor: sqlite3.Cursor) -> list[tuple[Any, ...]]:
+    """All of them. A statement that broke off is ended: as long as somebody keeps its error, and with that its cursor,
+    its connection would stay in the past of that look and could never write again."""
+    try:
+        return cursor.fetchall()
+    except BaseException:
+        cursor.close()
+        raise
+
+
+def marked(stored: bytes) -> str:
+    """What is no text begins with a sign that no JSON and no name begins with: nobody takes it for what was meant."""
     try:
         return stored.decode()
     except UnicodeDecodeError:
@@ -142,6 +133,16 @@ def name_of(error: sqlite3.Error) -> str:
 
 def is_busy(error: BaseException) -> bool:
     return isinstance(error, sqlite3.Error) and name_of(error).startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
+
+
+def is_in_the_past(error: BaseException) -> bool:
+    """The connection has a look open, from before others wrote: waiting does not help it."""
+    return isinstance(error, sqlite3.Error) and name_of(error) == "SQLITE_BUSY_SNAPSHOT"
+
+
+def is_damaged_text(error: BaseException) -> bool:
+    """Somebody else has written bytes that are no text. sqlite3 has no name for it."""
+    return isinstance(error, sqlite3.OperationalError) and str(error).startswith("Could not decode to UTF-8")
 
 
 def is_interrupt(error: BaseException) -> bool:

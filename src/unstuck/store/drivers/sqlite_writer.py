@@ -22,6 +22,7 @@ from unstuck.store.drivers.sqlite_session import (
     SqliteTransaction,
     file_at,
     is_busy,
+    is_in_the_past,
     is_interrupt,
     is_spoiling,
     lost_commit,
@@ -267,6 +268,8 @@ class Writer:
             except sqlite3.OperationalError as error:
                 if not is_busy(error):
                     raise
+                if is_in_the_past(error):
+                    self._drop_connection()
             self.is_blocked = True
             if boot() >= latest:
                 raise WriteOverdue

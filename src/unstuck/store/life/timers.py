@@ -19,6 +19,8 @@ from unstuck.store.transactions import BY_JANITOR, Transactions
 
 EXPIRE_ROUNDS = 50
 SWEEP_ROUNDS = 10
+#: Also before a time that no clock ever showed.
+BEFORE_ALL = sweep.Timer(-(2**63), 0)
 
 
 class Timers:
@@ -31,7 +33,8 @@ class Timers:
         self._database.before_timers()
         row = self._database.read(lambda t: t.one("due", after=after))
         assert row is not None
-        times = [at for name in ("start_at", "expire_at", "pause_at") if (at := row[name]) is not None]
+        # Of what somebody damaged there need be no number, and it must not stop the others.
+        times = [at for name in ("start_at", "expire_at", "pause_at") if isinstance(at := row[name], int)]
         if row["has_leapt"] or row["has_aside"]:
             times.append(row["now"])
         timer_in = max(0, min(times) - row["now"]) / 1_000_000 if times else None
@@ -115,7 +118,7 @@ class Timers:
 
         sweeping = isolation.Sweep(self._database, kind)
         moved: list[T] = []
-        after = sweep.Timer(0, 0)
+        after = BEFORE_ALL
         found, aside = self._database.read(lambda t: (look(t), look_aside(t)))
         while found:
             moved += sweeping.move(found, act, at_once=batch)
