@@ -27,8 +27,8 @@ PATIENT = 30.0
 
 @contextmanager
 def waiting_for_no_lock() -> Iterator[None]:
-    """Of what is asked of a patient store meanwhile. A busy machine takes a second for it now and then: that could not be
-    told from the 1.2 s for which a store waits for a lock as a rule."""
+    """Of what a patient store is asked meanwhile. A busy machine takes a second for it now and then: that could not
+    be told from the 1.2 s for which a store waits for a lock as a rule."""
     began = time.monotonic()
     yield
     assert time.monotonic() - began < 0.2 * PATIENT, "it waited for a lock"
