@@ -140,7 +140,7 @@ def test_whoever_waits_for_what_nobody_can_run_is_told_why(pay: Pay, caplog: pyt
     """Once: it does not change."""
     job = pay.enqueue(42)
     with pytest.raises(unstuck.StillRunning):
-        job.result(timeout=0.8)
+        job.result(timeout=2.0)
 
     (line,) = [entry.getMessage() for entry in caplog.records if entry.name == "unstuck"]
     assert job.id in line
@@ -148,7 +148,7 @@ def test_whoever_waits_for_what_nobody_can_run_is_told_why(pay: Pay, caplog: pyt
 
     caplog.clear()
     with pytest.raises(unstuck.StillRunning):
-        asyncio.run(job.aresult(timeout=0.8))
+        asyncio.run(job.aresult(timeout=2.0))
     assert "no live worker serves queue default" in caplog.text
 
 
@@ -431,7 +431,7 @@ def test_a_slow_store_does_not_hold_up_the_loop(store_url: str) -> None:
     real = app._engine.store.submit
 
     def slow(*asked: Any) -> object:
-        time.sleep(0.5)
+        time.sleep(2.0)
         return real(*asked)
 
     app._engine.store.submit = slow  # type: ignore[method-assign, assignment]
@@ -445,7 +445,7 @@ def test_a_slow_store_does_not_hold_up_the_loop(store_url: str) -> None:
         await waiting
         return longest
 
-    assert asyncio.run(main()) < 0.4
+    assert asyncio.run(main()) < 1.6
     app.close()
 
 

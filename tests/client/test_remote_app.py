@@ -140,7 +140,7 @@ def test_a_failed_job_and_one_that_does_not_end(
     job = bill.enqueue(5, DUE)
     here.queues.pause("money")
     with caplog.at_level(logging.WARNING), pytest.raises(unstuck.StillRunning, match="QUEUED"):
-        job.result(timeout=0.6)
+        job.result(timeout=2.0)
     assert "paused" in caplog.text
     here.queues.unpause("money")
     Hand(store).run_one(Raised(ErrorInfo("ValueError", "no")))
