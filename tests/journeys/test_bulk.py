@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+import pytest
+
 from tests.journeys.conftest import Jobs, only_here
 from tests.support.eventually import eventually
 from tests.support.workers import Worker
@@ -19,6 +21,7 @@ pytestmark = only_here
 MANY = 3000
 
 
+@pytest.mark.timeout(240)
 def test_a_bulk_survives_kill_9_of_the_worker_that_carries_it(start: Callable[..., Worker], jobs: Jobs) -> None:
     """It has done some and not all when its worker dies; another one does the rest, and nothing twice."""
     ids = jobs.submit("add", 1, 1, times=MANY, delay=3600.0)

@@ -79,7 +79,9 @@ class Worker:
         self.process.wait()
 
     def kill_all(self) -> None:
-        """Supervisor, zygote and executors, as a crash of their container would."""
+        """Supervisor, zygote and executors, as a crash of their container would. The first does nothing any more
+        while the others are looked for."""
+        self.process.send_signal(signal.SIGSTOP)
         family = psutil.Process(self.process.pid).children(recursive=True)
         self.process.kill()
         for child in family:
