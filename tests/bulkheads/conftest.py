@@ -20,6 +20,7 @@ import pytest
 from tests.bulkheads.ship import app as ship
 from tests.journeys.conftest import Jobs
 from tests.support.eventually import eventually
+from tests.support.lines import whole_lines
 from tests.support.troubles import raising
 from tests.support.workers import COMPRESSED, ROOT, Worker, workers
 from unstuck.assembly.store import open_store
@@ -77,8 +78,7 @@ class Stream:
             self._thread.join(10)
 
     def begun(self) -> dict[str, float]:
-        lines = self._path.read_text().splitlines() if self._path.exists() else []
-        return {word: float(at) for word, at in (line.split() for line in lines)}
+        return {word: float(at) for word, at in (line.split() for line in whole_lines(self._path))}
 
     def waits(self, since: float) -> list[float]:
         """How long each job of the stream that was sent after this instant waited or still waits for its start."""
@@ -124,8 +124,7 @@ class House:
         return len([worker for worker in self.store.workers() if worker.serves]) >= len(self.workers)
 
     def marks(self) -> list[str]:
-        path = Path(self.path)
-        return [line.split()[0] for line in path.read_text().splitlines()] if path.exists() else []
+        return [line.split()[0] for line in whole_lines(Path(self.path))]
 
     # --- jobs ---------------------------------------------------------------------------------------------------
     def send(self, workflow: str, *args: object, times: int = 1, **options: Any) -> list[str]:

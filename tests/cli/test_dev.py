@@ -20,6 +20,7 @@ import pytest
 from tests.cli.command import Command, ended
 from tests.cli.test_demo import tagged
 from tests.support.eventually import eventually
+from tests.support.lines import whole_lines
 
 SQLITE = pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
 
@@ -57,7 +58,7 @@ class Dev:
         draft.replace(self.folder / name)
 
     def said(self, event: str) -> list[dict[str, Any]]:
-        lines = (self.folder / "said").read_text().splitlines()
+        lines = whole_lines(self.folder / "said")
         return [line for text in lines if text.startswith("{") and (line := json.loads(text))["event"] == event]
 
     def says(self, event: str, times: int = 1) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import pytest
 
 from tests.cli.command import APP, Command
 from tests.support.eventually import eventually
+from tests.support.lines import whole_lines
 from tests.tiers import commit_on_sqlite
 
 Worker = subprocess.Popen[bytes]
@@ -52,7 +53,7 @@ def test_the_log_for_machines_tells_of_claims_beats_and_cancels(
     unstuck("jobs", "cancel", job, "--reason", "changed my mind")
 
     def told(event: str) -> list[dict[str, Any]]:
-        lines = (tmp_path / "worker.log").read_text().splitlines()
+        lines = whole_lines(tmp_path / "worker.log")
         return [said for line in lines if (said := json.loads(line))["event"] == event]
 
     eventually(lambda: told("cancellation_requested"), timeout=30)

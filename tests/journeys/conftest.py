@@ -13,6 +13,7 @@ from tests.journeys.apps import app as journeys_app
 from tests.support.event_data import check_events, histories
 from tests.support.eventually import eventually
 from tests.support.far_workers import far_workers
+from tests.support.lines import whole_lines
 from tests.support.workers import Worker, workers
 from unstuck.assembly.store import open_store
 from unstuck.chance import SystemChance
@@ -130,8 +131,7 @@ class Marks:
         self.path = str(path)
 
     def of(self, word: str) -> list[tuple[int, float]]:
-        path = Path(self.path)
-        lines = [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+        lines = [line.split() for line in whole_lines(Path(self.path))]
         return [(int(pid), float(at)) for said, pid, at in lines if said == word]
 
     def wait_for(self, word: str, count: int = 1, within: float = 15.0) -> list[tuple[int, float]]:

@@ -13,6 +13,7 @@ import pytest
 import unstuck
 from tests.journeys import lines
 from tests.support.eventually import eventually
+from tests.support.lines import whole_lines
 from tests.support.workers import Worker
 from tests.tiers import commit_on_sqlite
 from unstuck.intake.submit import Options
@@ -30,8 +31,7 @@ class Diary:
         self.path = str(path)
 
     def lines(self, word: str) -> list[tuple[str, str, float]]:
-        path = Path(self.path)
-        found = [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+        found = [line.split() for line in whole_lines(Path(self.path))]
         return [(repo, job, float(at)) for said, repo, job, _, at in found if said == word]
 
     def order(self, repo: str) -> list[str]:

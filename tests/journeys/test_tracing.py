@@ -14,6 +14,7 @@ from opentelemetry import trace
 import unstuck
 from tests.journeys.conftest import Jobs, only_sqlite
 from tests.support.eventually import eventually
+from tests.support.lines import whole_lines
 from tests.support.tracer import Tracer, parent_of, provider_set
 from tests.support.workers import Worker
 from unstuck.model.lifecycle import JobState
@@ -33,7 +34,7 @@ def spans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], li
 
     def read(count: int) -> list[Span]:
         def arrived() -> list[Span]:
-            found = [json.loads(line) for line in file.read_text().splitlines()]
+            found = [json.loads(line) for line in whole_lines(file)]
             assert len(found) >= count, [span["name"] for span in found]
             return found
 
