@@ -219,13 +219,12 @@ def test_the_wal_is_folded_back_when_nothing_happens(path: Path, notebook: Datab
 
 
 def test_nobody_checkpoints_while_another_process_writes(path: Path, notebook: Database) -> None:
-    """The shared file lock of a transaction keeps every checkpoint of others out."""
+    """The file lock of a transaction keeps every checkpoint of others out."""
     import fcntl
 
     notes.add(notebook, 1)
     with open(f"{path}-lock", "rb") as held:
-        fcntl.flock(held, fcntl.LOCK_SH)
-        notes.add(notebook, 2)
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         time.sleep(1.0)  # longer than the idle time after which it would checkpoint
         assert Path(f"{path}-wal").stat().st_size > 0
         fcntl.flock(held, fcntl.LOCK_UN)
