@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -470,6 +471,21 @@ def test_sockets_of_the_dead_are_taken_away(path: Path, notebook: Database) -> N
     notebook.hint()
 
     assert notebook.wake.waiting() == []
+
+
+def test_who_waits_is_found_again_after_somebody_cleaned_the_temporary_directory(notebook: Database) -> None:
+    assert isinstance(notebook, SqliteDatabase)
+    notebook.wait(0.0)
+    shutil.rmtree(notebook.wake._folder)
+    assert notebook.wake.waiting() == []
+
+    notebook.wait(0.01)
+    notebook.wait(0.01)
+
+    notebook.hint()
+    began = time.monotonic()
+    assert notebook.wait(20.0) is not None
+    assert time.monotonic() - began < 10
 
 
 @pytest.mark.parametrize(
