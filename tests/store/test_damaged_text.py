@@ -1,4 +1,4 @@
-"""Bytes that are no text, where somebody else wrote into a SQLite file: they delay their own job and hide no other."""
+"""Bytes that are no text, where somebody else wrote into a SQLite file, delay their own job and hide no other."""
 
 from __future__ import annotations
 

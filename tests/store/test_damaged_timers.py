@@ -12,9 +12,7 @@ from unstuck.store.sql_store import SqlStore
 
 
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
-def test_a_timer_without_a_time_keeps_no_stay_from_ending(
-    store: SqlStore, store_url: str, clock: StoreClock
-) -> None:
+def test_a_timer_without_a_time_keeps_no_stay_from_ending(store: SqlStore, store_url: str, clock: StoreClock) -> None:
     """SQLite takes a word where a number belongs. It stands behind all numbers, so it is met where no other start
     waits: then nothing at all was released, and no idle worker knew how long to sleep."""
     submitted(store, delay=30.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -219,13 +220,12 @@ def test_the_wal_is_folded_back_when_nothing_happens(path: Path, notebook: Datab
 
 
 def test_nobody_checkpoints_while_another_process_writes(path: Path, notebook: Database) -> None:
-    """The shared file lock of a transaction keeps every checkpoint of others out."""
+    """The file lock of a transaction keeps every checkpoint of others out."""
     import fcntl
 
     notes.add(notebook, 1)
     with open(f"{path}-lock", "rb") as held:
-        fcntl.flock(held, fcntl.LOCK_SH)
-        notes.add(notebook, 2)
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         time.sleep(1.0)  # longer than the idle time after which it would checkpoint
         assert Path(f"{path}-wal").stat().st_size > 0
         fcntl.flock(held, fcntl.LOCK_UN)
@@ -471,6 +471,21 @@ def test_sockets_of_the_dead_are_taken_away(path: Path, notebook: Database) -> N
     notebook.hint()
 
     assert notebook.wake.waiting() == []
+
+
+def test_who_waits_is_found_again_after_somebody_cleaned_the_temporary_directory(notebook: Database) -> None:
+    assert isinstance(notebook, SqliteDatabase)
+    notebook.wait(0.0)
+    shutil.rmtree(notebook.wake._folder)
+    assert notebook.wake.waiting() == []
+
+    notebook.wait(0.01)
+    notebook.wait(0.01)
+
+    notebook.hint()
+    began = time.monotonic()
+    assert notebook.wait(20.0) is not None
+    assert time.monotonic() - began < 10
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,9 @@
 Theory of operation. All writes of a process go through one thread with its own connection: closures that wait at the
 same time share a transaction (each under a savepoint) and therefore one fsync. The caller waits with a deadline; a
 closure that has not begun by then never runs. Nobody checkpoints automatically: SQLite below 3.51.3 can corrupt a WAL
-that one connection resets while another writes it. So a writer holds `<file>-lock` shared for its transaction, and
-whoever checkpoints holds it exclusively, taken without waiting.
+that one connection resets while another writes it. So whoever writes holds `<file>-lock` for its transaction, and
+whoever checkpoints holds it too, taken without waiting. (Writers also keep each other out by it: SQLite's own lock is
+lost when a neighbour in the process closes the index of the log, see `sqlite_hold`.)
 
 SQLite keeps its locks in per-process memory that a fork copies but the kernel does not: a child that opened the file
 anew would believe in locks that only its parent has. Hence all connections are closed before a fork and opened again
@@ -16,6 +17,7 @@ leaps, and is the same in every process. `ahead` is how far the one is from the 
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import sys
@@ -33,9 +35,15 @@ from unstuck.store.database import FileReach, Row, T, Transaction
 from unstuck.store.drivers import leaps, migrations
 from unstuck.store.drivers.filesystems import filesystem, network_filesystem
 from unstuck.store.drivers.migrations import Migration, Repeatable, SchemaTransaction
+from unstuck.store.drivers.sqlite_hold import Hold
 from unstuck.store.drivers.sqlite_readers import Readers, ReadersClosed
 from unstuck.store.drivers.sqlite_session import (
+    FileConnection,
+    FileId,
+    LogLost,
     SqliteTransaction,
+    descriptors_of,
+    index_at,
     is_busy,
     is_damaged_text,
     marked,
@@ -48,6 +56,7 @@ from unstuck.store.drivers.statements import Statements, UnknownStatement
 from unstuck.store.drivers.wake import Wake
 from unstuck.store.hint import ANYWHERE, Hint
 from unstuck.store.untold import Untold, carefully
+from unstuck.telemetry import emit
 
 OLDEST_SQLITE = (3, 38, 0)  # RETURNING and ->>
 MIGRATE_WITHIN = 60.0
@@ -56,6 +65,7 @@ MIGRATE_WITHIN = 60.0
 #: many times what a batch takes on a busy machine.
 LOCK_SHARE = 0.8
 SLOW = 0.5
+BREATH = 0.05
 
 
 class SqliteDatabase:
@@ -85,9 +95,11 @@ class SqliteDatabase:
         self._waiting = threading.Lock()
         self._lock = threading.Lock()
         self._writer: Writer | None = None
+        self._hold = Hold(str(self.path))
         self._readers = Readers(self._open, self.path)
         self._was_there = False
         self._closed = False
+        self._has_lost_log = False
         self._is_in_use = False  # by reads or writes that would not end for a fork
         self._forked_in_use = False
         _databases.add(self)
@@ -125,9 +137,13 @@ class SqliteDatabase:
         deadline = boot() + (self.store_call if within is None else within)
         while True:
             self._refuse_closed()
+            readers = self._readers
             try:
-                with self._readers.borrow(deadline) as connection:
+                with readers.borrow(deadline) as connection:
                     return self._look_well(connection, work, deadline)
+            except LogLost:
+                self._begin_anew(readers, deadline)
+                continue
             except ReadersClosed:
                 self._outwait_fork(deadline)
                 continue
@@ -207,7 +223,7 @@ class SqliteDatabase:
         try:
             while True:
                 try:
-                    if gate.exclusive() and not connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+                    if gate.take() and not connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
                         return True
                 except sqlite3.Error as error:
                     if not is_busy(error):
@@ -226,23 +242,50 @@ class SqliteDatabase:
             self._closed = True
             writer, self._writer = self._writer, None
         if writer is not None:
-            writer.stop(self.store_call)
+            writer.stop(self.store_call, self._hold.let_go)
+        self._hold.let_go()
         self._readers.close(self.store_call)
+        self._hold.close()
         self.wake.close()
         _databases.discard(self)
 
     def _hand_over(self, work: Callable[[Any], T], within: float, *limits: float) -> T:
         """`limits`: of the seconds that it may have the write lock."""
         context = copy_context()  # the writer is another thread: it must know who asks, for the audit
-        task = Task(lambda t: context.run(work, t), boot() + within, min([within * LOCK_SHARE, *limits]))
-        with self._lock:
-            self._refuse_closed()
-            if self._writer is None:
-                self._writer = Writer(self._open, self.path, self._statements)
-            writer = self._writer
-            writer.submit(task)
-        answer: T = task.result(writer.blocked_by)
-        return answer
+        deadline = boot() + within
+        while True:
+            task = Task(lambda t: context.run(work, t), deadline, min([within * LOCK_SHARE, *limits]))
+            with self._lock:
+                self._refuse_closed()
+                if self._writer is None:
+                    self._writer = Writer(self._open, self.path, self._statements)
+                writer, readers = self._writer, self._readers
+                writer.submit(task)
+            try:
+                answer: T = task.result(writer.blocked_by)
+            except LogLost:  # before the work began
+                self._begin_anew(readers, deadline)
+                continue
+            return answer
+
+    def _begin_anew(self, readers: Readers, deadline: float) -> None:
+        """All connections of this process to the file are closed before one is opened: it would share the lost log of
+        the others. `readers`: with whom the loss was found; if they are gone, somebody has begun anew already."""
+        if deadline - boot() < 2 * BREATH:
+            raise LogLost(str(self.path))
+        with _one_fork:
+            if self._readers is not readers:
+                return
+            if not self._has_lost_log:
+                emit("sqlite.log_lost", level=logging.WARNING, file=self.path)
+            is_again, self._has_lost_log = self._has_lost_log, True
+            same = [other for other in _databases if os.path.realpath(other.path) == os.path.realpath(self.path)]
+            for database in same:  # holding on: they must not take away what somebody may have begun
+                database._close_connections(lambda: None)
+            for database in same:
+                database.after_fork_in_parent()
+        if is_again:
+            pause(BREATH)  # a connection that is not ours keeps it
 
     def _outwait_fork(self, deadline: float) -> None:
         """A read that began now would be inherited by the child; after the fork there are new readers."""
@@ -274,16 +317,23 @@ class SqliteDatabase:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
 
-    def _open(self, deadline: float) -> sqlite3.Connection:
+    def _open(self, deadline: float) -> FileConnection:
         """A connection with every setting, or none at all. Never to a new file in the place of one that was there:
         SQLite would throw the log away that lies beside it."""
         if self._was_there and not self.path.exists():
             raise StoreUnavailable(f"{self.path} is not there any more: somebody moved or deleted it")
         connection = sqlite3.connect(
-            self.path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=256
+            self.path,
+            timeout=0,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+            factory=FileConnection,
         )
         try:
             self._set_up(connection, deadline)
+            connection.index = self._index_of_new(connection, deadline)
+            self._hold.take(deadline)
         except BaseException:
             connection.close()
             raise
@@ -300,6 +350,14 @@ class SqliteDatabase:
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA wal_autocheckpoint = 0")
         connection.execute("PRAGMA trusted_schema = ON")  # our own unstuck_now() in triggers and defaults
+
+    def _index_of_new(self, connection: FileConnection, deadline: float) -> FileId:
+        patiently(lambda: connection.execute("PRAGMA schema_version").fetchone(), deadline)  # opens the log
+        index = index_at(str(self.path))
+        if index is None or not descriptors_of(index):
+            raise LogLost(str(self.path))
+        self._has_lost_log = False
+        return index
 
     # --- time -------------------------------------------------------------------------------------------------
     def now_us(self) -> int:
@@ -389,9 +447,14 @@ class SqliteDatabase:
 
     # --- fork -------------------------------------------------------------------------------------------------
     def before_fork(self) -> None:
+        self._close_connections(self._hold.let_go)
+        self._hold.close()
+
+    def _close_connections(self, let_go: Callable[[], None]) -> None:
         self._lock.acquire()
         writer = self._writer
-        stopped = writer is None or writer.stop(self.store_call)
+        stopped = writer is None or writer.stop(self.store_call, let_go)
+        let_go()
         self._is_in_use = not (self._readers.close(self.store_call) and stopped)
 
     def after_fork_in_parent(self) -> None:
@@ -408,6 +471,7 @@ class SqliteDatabase:
             _inherited.append(self._writer)
         _inherited.append(self._readers)
         self._writer = None
+        self._hold = Hold(str(self.path))
         self._readers = Readers(self._open, self.path)
         self.wake.abandon()
         self._waiting = threading.Lock()

@@ -9,7 +9,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from unstuck.clock import boot
-from unstuck.store.drivers.sqlite_session import FileId, file_at, is_spoiling, pause
+from unstuck.store.drivers.sqlite_session import (
+    FileConnection,
+    FileId,
+    LogLost,
+    file_at,
+    index_at,
+    is_spoiling,
+    pause,
+)
 
 
 class ReadersClosed(Exception):
@@ -19,10 +27,10 @@ class ReadersClosed(Exception):
 class Readers:
     """Connections for reading, one per read under way; the last used is used again first."""
 
-    def __init__(self, open_connection: Callable[[float], sqlite3.Connection], path: Path) -> None:
+    def __init__(self, open_connection: Callable[[float], FileConnection], path: Path) -> None:
         self._open = open_connection
         self._path = str(path)
-        self._free: list[tuple[sqlite3.Connection, FileId | None]] = []
+        self._free: list[tuple[FileConnection, FileId | None]] = []
         self._lock = threading.Lock()
         self.in_use = 0
         self.is_open = True
@@ -55,17 +63,21 @@ class Readers:
                 return False
             pause(0.005)
 
-    def _take(self, deadline: float) -> tuple[sqlite3.Connection, FileId | None]:
-        file = file_at(self._path)
+    def _take(self, deadline: float) -> tuple[FileConnection, FileId | None]:
+        file, index = file_at(self._path), index_at(self._path)
         with self._lock:
             if not self.is_open:
                 raise ReadersClosed
-            self.in_use += 1
             while self._free:
                 connection, opened = self._free.pop()
                 if opened == file:
+                    if connection.index != index:
+                        self._free.append((connection, opened))
+                        raise LogLost(self._path)
+                    self.in_use += 1
                     return connection, opened
                 connection.close()
+            self.in_use += 1
         try:
             return self._new(deadline)
         except BaseException:
@@ -73,13 +85,13 @@ class Readers:
                 self.in_use -= 1
             raise
 
-    def _new(self, deadline: float) -> tuple[sqlite3.Connection, FileId | None]:
+    def _new(self, deadline: float) -> tuple[FileConnection, FileId | None]:
         file = file_at(self._path)
         connection = self._open(deadline)
         connection.execute("PRAGMA query_only = ON")
         return connection, file or file_at(self._path)
 
-    def _give_back(self, connection: sqlite3.Connection, file: FileId | None, is_spoilt: bool) -> None:
+    def _give_back(self, connection: FileConnection, file: FileId | None, is_spoilt: bool) -> None:
         with self._lock:
             self.in_use -= 1
             if self.is_open and not is_spoilt and not connection.in_transaction:

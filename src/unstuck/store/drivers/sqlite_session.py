@@ -33,6 +33,22 @@ _SPOILING = ("SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_NOTAD
 _never = threading.Event()
 
 
+class LogLost(StoreUnavailable):
+    """The file's log and its index are not those that this process has open any more; nothing was written."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"the log of {path} was taken away while a connection of this process was open that does not end: what it"
+            " wrote now nobody else would read; nothing was written"
+        )
+
+
+class FileConnection(sqlite3.Connection):
+    """A connection, and which file is the index of its log."""
+
+    index: FileId | None = None
+
+
 def pause(seconds: float) -> bool:
     return _never.wait(seconds)
 
@@ -99,8 +115,8 @@ class SqliteTransaction:
 
 
 def _rows(cursor: sqlite3.Cursor) -> list[tuple[Any, ...]]:
-    """All of them. A statement that broke off is ended: as long as somebody keeps its error, and with that its cursor,
-    its connection would stay in the past of that look and could never write again."""
+    """All of them. A statement that broke off is ended: as long as somebody keeps its error, and with that its
+    cursor, its connection would stay in the past of that look and could never write again."""
     try:
         return cursor.fetchall()
     except BaseException:
@@ -161,6 +177,27 @@ def file_at(path: str) -> FileId | None:
     try:
         facts = os.stat(path)
     except OSError:
+        return None
+    return facts.st_dev, facts.st_ino
+
+
+def index_at(path: str) -> FileId | None:
+    """Which file is the index of its log, for whoever comes anew. If it is another than a connection has, somebody
+    believed to be the last user, folded the log in and took both away. He was wrong, because the locks of this
+    process had gone: a neighbour in it, a backup say, opened and closed the file, and POSIX drops them with that."""
+    return file_at(f"{path}-shm")
+
+
+def descriptors_of(file: FileId) -> list[int]:
+    """Those that this process has of it: a connection shares the log of those that it finds in its process, whatever
+    has its name by now."""
+    return [int(name) for name in os.listdir("/dev/fd") if _file_of(int(name)) == file]
+
+
+def _file_of(descriptor: int) -> FileId | None:
+    try:
+        facts = os.fstat(descriptor)
+    except OSError:  # the listing's own, closed by now
         return None
     return facts.st_dev, facts.st_ino
 

@@ -18,9 +18,12 @@ from unstuck.model.errors import OutcomeUnknown, StoreLocked, StoreUnavailable
 from unstuck.store.database import StoreSlow
 from unstuck.store.drivers.sqlite_holder import holder
 from unstuck.store.drivers.sqlite_session import (
+    FileConnection,
     FileId,
+    LogLost,
     SqliteTransaction,
     file_at,
+    index_at,
     is_busy,
     is_in_the_past,
     is_interrupt,
@@ -113,17 +116,21 @@ Outcome = tuple[Task, Any, BaseException | None]
 
 
 class Gate:
-    """The file lock beside the database: shared to write, exclusive to checkpoint."""
+    """The file lock beside the database, of whoever writes or checkpoints."""
 
     def __init__(self, database: Path) -> None:
         self._path = f"{database}-lock"
         self._file: int | None = None
 
-    def shared(self) -> bool:
-        return self._take(fcntl.LOCK_SH)
-
-    def exclusive(self) -> bool:
-        return self._take(fcntl.LOCK_EX)
+    def take(self) -> bool:
+        """False if somebody else has it."""
+        if self._file is None:
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
 
     def release(self) -> None:
         if self._file is not None:
@@ -135,31 +142,23 @@ class Gate:
             os.close(self._file)
             self._file = None
 
-    def _take(self, mode: int) -> bool:
-        if self._file is None:
-            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        try:
-            fcntl.flock(self._file, mode | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
-
 
 class Writer:
     """The thread that writes and checkpoints; it opens its connection itself and again after an I/O error."""
 
-    def __init__(self, open_connection: Callable[[float], sqlite3.Connection], path: Path, statements: Statements):
+    def __init__(self, open_connection: Callable[[float], FileConnection], path: Path, statements: Statements):
         self._open = open_connection
         self._path = str(path)
         self._statements = statements
         self._gate = Gate(path)
         self._tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
-        self._connection: sqlite3.Connection | None = None
+        self._connection: FileConnection | None = None
         self._file: FileId | None = None
         self._statement_deadline = float("inf")
         self._commits = 0
         self._changes_seen = 0
         self._is_clean = True
+        self._let_go: Callable[[], None] = lambda: None
         self.is_blocked = False
         self._thread = threading.Thread(target=self._loop, name="unstuck-sqlite-writer", daemon=True)
         self._thread.start()
@@ -171,10 +170,12 @@ class Writer:
         """Who keeps it from writing at this moment, if somebody does."""
         return holder(self._path) if self.is_blocked else None
 
-    def stop(self, within: float) -> bool:
-        """Finish what was handed over, close the connection; False if that took too long."""
+    def stop(self, within: float, let_go: Callable[[], None]) -> bool:
+        """Finish what was handed over, close the connection; False if that took too long. `let_go` is called between
+        the two, if the log is the one that others have."""
         if self._thread is threading.current_thread():
             return False
+        self._let_go = let_go
         self._tasks.put(None)
         self._thread.join(within)
         return not self._thread.is_alive()
@@ -188,6 +189,10 @@ class Writer:
             self._serve(group)
             if self._commits >= CHECKPOINT_COMMITS or self._changes() >= CHECKPOINT_CHANGES:
                 self._checkpoint("PASSIVE")
+        if self._has_lost_log():
+            self._save()
+        else:
+            self._let_go()
         self._drop_connection()
         self._gate.close()
 
@@ -248,8 +253,8 @@ class Writer:
             task.answer(value, raised)
         return []
 
-    def _begin(self, group: list[Task]) -> sqlite3.Connection:
-        """BEGIN IMMEDIATE under the shared lock, tried until the last caller has left.
+    def _begin(self, group: list[Task]) -> FileConnection:
+        """BEGIN IMMEDIATE under the file lock, tried until the last caller has left.
 
         Our own short, jittered waits instead of SQLite's busy handler: that one backs off to 100 ms and starves.
         """
@@ -257,9 +262,12 @@ class Writer:
             latest = max(task.deadline for task in group)
             try:
                 connection = self._connected(latest)
-                if self._gate.shared():
+                if self._gate.take():
                     try:
                         connection.execute("BEGIN IMMEDIATE")
+                        if self._has_lost_log():
+                            self._roll_back(connection)
+                            raise LogLost(self._path)
                     except BaseException:
                         self._gate.release()
                         raise
@@ -275,7 +283,7 @@ class Writer:
                 raise WriteOverdue
             pause(0.0002 + 0.002 * _chance.fraction())
 
-    def _run_all(self, connection: sqlite3.Connection, group: list[Task]) -> tuple[list[Outcome], bool]:
+    def _run_all(self, connection: FileConnection, group: list[Task]) -> tuple[list[Outcome], bool]:
         """What each closure gave; the flag says that the whole transaction is gone and nothing was written."""
         finished: list[Outcome] = []
         alone = len(group) == 1
@@ -311,7 +319,7 @@ class Writer:
             return None, _too_slow(task) if is_interrupt(error) and boot() < task.deadline else error
         return value, None
 
-    def _commit(self, connection: sqlite3.Connection, finished: list[Outcome]) -> list[Outcome]:
+    def _commit(self, connection: FileConnection, finished: list[Outcome]) -> list[Outcome]:
         """What each caller is to be told."""
         self._statement_deadline = float("inf")  # an interrupted COMMIT would leave the outcome open
         try:
@@ -322,9 +330,12 @@ class Writer:
             return [(task, None, translated(own) if own else lost_commit(error)) for task, _, own in finished]
         self._commits += 1
         self._is_clean = False
+        if self._has_lost_log() and not self._save():
+            lost = lost_commit(LogLost(self._path))
+            return [(task, None, translated(own) if own else lost) for task, _, own in finished]
         return [(task, value, translated(own) if own else None) for task, value, own in finished]
 
-    def _connected(self, deadline: float) -> sqlite3.Connection:
+    def _connected(self, deadline: float) -> FileConnection:
         self._drop_if_moved()
         if self._connection is None:
             file = file_at(self._path)
@@ -363,10 +374,29 @@ class Writer:
             except sqlite3.Error as error:
                 emit("sqlite.close_failed", level=logging.WARNING, error=error)
 
+    def _has_lost_log(self) -> bool:
+        return self._connection is not None and index_at(self._path) != self._connection.index
+
+    def _save(self) -> bool:
+        """What stands in a log that has lost its name goes into the file, as long as nobody has begun another:
+        afterwards it would be put over what is newer."""
+        if self._connection is None or index_at(self._path) is not None:
+            return False
+        try:
+            return self._gate.take() and self._fold(self._connection, "PASSIVE")
+        except (OSError, sqlite3.Error) as error:
+            emit("sqlite.checkpoint_failed", level=logging.WARNING, error=error)
+            return False
+        finally:
+            self._gate.release()
+
     def _checkpoint(self, mode: str) -> bool:
         """Move the WAL into the file, if no other process writes at this moment; True if all of it was moved."""
         self._drop_if_moved()
         if self._connection is None:
+            return True
+        if self._has_lost_log():
+            self._save()
             return True
         try:
             return self._gate_for_checkpoint() and self._fold(self._connection, mode)
@@ -379,7 +409,7 @@ class Writer:
     def _gate_for_checkpoint(self) -> bool:
         """At the first try, or, when the WAL has become long, with some insistence."""
         insist_until = boot() + (INSIST if self._commits >= 4 * CHECKPOINT_COMMITS else 0)
-        while not self._gate.exclusive():
+        while not self._gate.take():
             if boot() >= insist_until:
                 return False
             pause(0.0005 * _chance.fraction())

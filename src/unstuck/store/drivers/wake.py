@@ -66,7 +66,9 @@ class Wake:
         listening = self._socket
         poller = select.poll()  # select() refuses descriptors above 1023
         poller.register(listening, select.POLLIN)
-        poller.poll(max(0.0, timeout) * 1000)
+        if not poller.poll(max(0.0, timeout) * 1000) and self._address is not None and not self._address.exists():
+            self.abandon()  # somebody cleaned up the temporary directory: nobody finds us there
+            return None
         words = self._take_hints(listening)
         # Where two wait there may have been no room for a third, which could have named another route.
         return Hint.heard(words) if len(words) < 2 else ANYWHERE
@@ -85,7 +87,7 @@ class Wake:
             pass  # others wait there, or nobody ever did
 
     def abandon(self) -> None:
-        """In a forked child: only our copy of the socket goes, never the parent's address."""
+        """Only our socket goes, not the address: in a forked child it is the parent's. The next wait makes another."""
         if self._socket is not None:
             self._socket.close()
         self._socket = self._address = None
