@@ -87,7 +87,7 @@ class Wake:
             pass  # others wait there, or nobody ever did
 
     def abandon(self) -> None:
-        """Only our socket goes, not the address: in a forked child it is the parent's. The next wait makes another."""
+        """Only our socket goes, not the address: in a forked child it is the parent's. The next wait makes one."""
         if self._socket is not None:
             self._socket.close()
         self._socket = self._address = None
