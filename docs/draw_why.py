@@ -34,7 +34,7 @@ jobs of other tenants are not named.
 | `database` | it cannot be reached, or a question was not answered in time | BAD |
 | `locks` | a session of PostgreSQL has held rows or tables of ours for more than 2 s, and others may wait | warn |
 | `schema` | older than the code: `unstuck db migrate` | BAD |
-| `writes` | nothing can be written: SQLite's write lock is kept, a disk is full (warn: a trigger refuses our row) | BAD |
+| `writes` | nothing can be written: SQLite's write lock is kept, the disk is full (a trigger of others: warn) | BAD |
 | `workers` | none is alive (with `--no-workers`: warn) | BAD |
 | `ready`, `silent` | no worker takes new jobs; some fell silent | warn |
 | `polls` | workers at a distance beat, but their polls for cancels have had no answer for 2 minutes | warn |
