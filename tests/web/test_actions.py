@@ -220,6 +220,7 @@ def on_hooks_and_webhooks(house: House, hand: Hand) -> None:
         hand.press(head(hand), "Test", says="a test is on its way")
         eventually(lambda: receiver.taken, timeout=60)
         hand.press(head(hand), "Pause", says="told is paused")
+        expect(head(hand).get_by_role("button", name="Test")).to_have_count(0)  # it would be refused
         hand.press(head(hand), "Enable", says="told is sent to again")
         hand.press(head(hand), "Replay…", "Send again", says="are sent again")
         hand.press(head(hand), "Rotate", "Rotate it", says="copy it now")

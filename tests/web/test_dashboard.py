@@ -87,6 +87,10 @@ def looked_at(page: Page, what: str) -> list[str]:
             broken.append(f"{look} is {wide} wide")
         found = page.evaluate("axe.run({resultTypes: ['violations']})")["violations"]
         broken += [f"{look} {each['id']}: {each['nodes'][0]['html'][:200]}" for each in found]
+        hidden = page.eval_on_selector_all(
+            ".table-frame", "all => all.filter((each) => each.scrollWidth > each.clientWidth)"
+        )
+        broken += [f"{look}: a table is cut" for _ in hidden]
     return broken
 
 
@@ -100,6 +104,7 @@ def test_every_screen_opens_by_its_address_and_breaks_no_rule_for_access(house: 
         "webhooks/nobody/test": {},
         "hooks": {"name": "calls", "workflow": "greet", "scheme": "github", "arguments": {"name": "body.name"}},
         "schedules": {"name": "yearly", "workflow": "greet", "kwargs": {"name": "Y"}, "cron": "0 3 1 1 *"},
+        "tenants/default/limit": {"concurrency": 5000},
     }.items():
         answer = house.site.post(f"/api/v1/{path}", body)
         assert answer.is_success, answer.text

@@ -68,6 +68,25 @@ def test_the_first_of_each_kind_stands_before_the_second_of_any(url: str, store:
         )
 
 
+def test_a_stuck_job_whose_workflow_is_shut_out_offers_no_button_that_would_be_refused(
+    url: str, store: SqlStore, browser: Browser
+) -> None:
+    worker = a_worker(store, lease=1e6)
+    settle(store, worker, claimed(store, worker, workflow="spins", retries=0).ref, boom("it hung", "ExecutionStuck"))
+    with running(ServerOptions(url, port=0)) as site, browser.new_context() as context:
+        page = context.new_page()
+        shown(page, site.url)
+        stuck = page.locator(".need", has_text="spins got stuck")
+        expect(stuck.get_by_role("button", name="Resume")).to_be_visible()
+        assert site.post("/api/v1/blacklist", {"workflow": "spins", "reason": "it hangs"}).is_success
+        expect(page.locator(".need", has_text="on the blacklist")).to_contain_text("by http: it hangs")
+        expect(stuck.get_by_role("button")).to_have_count(0)
+        expect(stuck.get_by_role("link", name="See its stack")).to_be_visible()
+        page.locator(".need", has_text="on the blacklist").get_by_role("button", name="Lift").click()
+        page.get_by_role("dialog").get_by_role("button", name="Lift the entry").click()
+        expect(stuck.get_by_role("button", name="Resume")).to_be_visible()
+
+
 def test_an_alert_leads_to_its_target_whatever_it_is_called_and_whosever_it_is(
     url: str, store: SqlStore, browser: Browser
 ) -> None:

@@ -13,7 +13,7 @@ const HARMS = { stuck: "got stuck", freeze: "froze a shared process", crash: "cr
 // Why a workflow is shut out, or was; the breaker says "auto:stuck+crash:5".
 export const whyListed = (entry) => {
   const [, harms, number] = /^auto:([a-z+]+):(\d+)$/.exec(entry.reason) ?? [];
-  return harms ? `${plural(Number(number), "run")} that ${harms.split("+").map((each) => HARMS[each] ?? each).join(" or ")} made the breaker shut it out` : `by ${entry.blacklisted_by}: ${entry.reason}`;
+  return harms ? `${plural(Number(number), "run")} that ${harms.split("+").map((each) => HARMS[each] ?? each).join(" or ")} made the breaker shut it out` : `by ${entry.blacklisted_by}: ${entry.reason.replace(/^manual:/, "")}`;
 };
 
 const COLUMNS = [

@@ -50,7 +50,8 @@ const things = ({ health, approvals, targets, blacklist, notifications, stuck })
   const checks = (health.data?.checks ?? []).filter((check) => !check.ok && !told.has(check.name) && (check.fatal || !titles.has(CHECKS[check.name]?.[0])));
   found.push(...checks.filter((check) => check.fatal).map(ofCheck));
   const byWorkflow = Object.groupBy(stuck.data?.items ?? [], (job) => `${job.tenant} ${job.workflow}`);
-  for (const jobs of Object.values(byWorkflow)) found.push(ofStuck(jobs[0], jobs.length));
+  const isShut = (job) => (blacklist.data?.items ?? []).some((entry) => entry.workflow === job.workflow && ["*", job.tenant].includes(entry.tenant));
+  for (const jobs of Object.values(byWorkflow)) found.push(ofStuck(jobs[0], jobs.length, isShut(jobs[0])));
   for (const target of targets.data?.items ?? []) found.push(ofTarget(target));
   for (const entry of blacklist.data?.items ?? []) found.push(ofEntry(entry));
   for (const approval of approvals.data?.items ?? []) found.push(ofApproval(approval));
@@ -92,9 +93,10 @@ const ofCheck = (check) => {
   const [title, screen] = CHECKS[check.name] ?? [`Health: ${check.name}`, "settings"];
   return { kind: check.fatal ? "broken" : "check", id: `check ${check.name}`, icon: "stuck", tone: check.fatal ? "bad" : "warn", title, text: check.detail, address: href([screen]) };
 };
-const ofStuck = (job, times) => ({
+// What is on the blacklist runs again once it is lifted: that is a thing of its own.
+const ofStuck = (job, times, isShut) => ({
   kind: "stuck", id: `stuck ${job.tenant} ${job.workflow}`, icon: "stuck", tone: "bad", title: html`<b>${job.workflow}</b> got stuck${times > 1 ? ` ${times} times in an hour` : ""}`, at: job.finished_at, text: job.error_message,
-  address: href(["jobs", job.id], ofTenant(job.tenant)), look: "See its stack", actions: [actions.resume(job), actions.retry(job)],
+  address: href(["jobs", job.id], ofTenant(job.tenant)), look: "See its stack", actions: isShut ? [] : [actions.resume(job), actions.retry(job)],
 });
 const ofTarget = (target) => ({
   kind: "target", id: `target ${target.tenant} ${target.name}`, icon: "block", tone: "bad", title: html`Target <b>${target.name}</b> is blocked`, at: target.blocked_at,

@@ -35,7 +35,7 @@ const remove = (webhook) => ({
   leads: () => leave("webhooks"),
 });
 const usual = (webhook) => [
-  verb(webhook, "test", "Test", (answer) => `a test is on its way: delivery ${answer.number}`),
+  ...(webhook.state === "ACTIVE" ? [verb(webhook, "test", "Test", (answer) => `a test is on its way: delivery ${answer.number}`)] : []),
   webhook.state === "ACTIVE" ? verb(webhook, "pause", "Pause", `${webhook.name} is paused; what happens meanwhile waits`) : verb(webhook, "enable", "Enable", `${webhook.name} is sent to again`),
 ];
 
