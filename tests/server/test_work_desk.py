@@ -10,10 +10,12 @@ import pytest
 from tests.support.builders import a_worker, chance, submitted
 from tests.support.eventually import eventually
 from tests.support.threads import no_more_threads
+from tests.support.troubles import execute
 from unstuck.clock import MachineClock
 from unstuck.model.job import WorkflowRecord
 from unstuck.model.offers import claim_id
 from unstuck.model.policy import Policy
+from unstuck.server import work_desk
 from unstuck.server.work_desk import Taker, WorkDesk
 from unstuck.signing import NO_KEYS
 from unstuck.store.port import Grant, Wanted
@@ -90,3 +92,30 @@ def test_whoever_comes_while_no_thread_can_be_started_keeps_nobody_from_being_wo
     assert not desk.find(late).jobs
     submitted(store)
     eventually(woken.is_set)
+
+
+@pytest.mark.parametrize("number", [1, 0], ids=["low", "high"])
+def test_thousands_of_keys_that_wait_do_not_hide_the_others(
+    store: SqlStore, store_url: str, desk: WorkDesk, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a workflow without a key, whatever the number of its route, nor a key that comes after them all."""
+    monkeypatch.setattr(work_desk, "_PAGES", 2)
+    worker, wanted = a_worker(store).number, Wanted(4, ("greet",), ("default",), wait=0.0)
+    if number:
+        submitted(store, limit_key="first")
+    execute(
+        store_url,
+        "WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 5000)"
+        " INSERT INTO unstuck_routes (tenant, queue, workflow, limit_key)"
+        " SELECT 'default', 'default', 'theirs', 'k' || n FROM number",
+    )
+    theirs = "SELECT id, 0, -id FROM unstuck_routes WHERE workflow = 'theirs'"
+    execute(store_url, f"INSERT INTO unstuck_ready (route, rank, job) {theirs}")
+    plain, keyed = submitted(store), submitted(store, limit_key="last")
+
+    def find() -> set[str]:
+        taker = Taker.of(worker, claim_id(worker, chance.nonce()), wanted, Grant())
+        return {job.id for job in desk.find(taker).jobs}
+
+    assert plain.id in find()
+    eventually(lambda: keyed.id in find(), timeout=20)

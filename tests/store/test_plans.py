@@ -140,6 +140,7 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
     ("endings", {"rows": packed([{"job": n, "token": 1} for n in range(1, 101)])}, 400),
     ("submit_jobs", {"rows": packed(FRESH), "alone": 0, "earliest": 0, "latest": 0, "seen": None}, 150),
     ("open_routes", {"after": 0, "most": 1000}, 60),
+    ("plain_routes", {"most": 100}, 130),
     ("waits", {"after": 0, "most": 1000}, 60),
     ("routes", {"numbers": list(range(1, 21))}, 30),
     ("paused_routes", {"routes": list(range(1, 21))}, 300),
@@ -255,7 +256,17 @@ BIG = {
     "unstuck_workers",
 }
 #: They ask about some routes of thousands.
-ROUTED = {"forget_routes", "claim", "open_routes", "waits", "routes", "paused_routes", "lock_limits", "limit_room"}
+ROUTED = {
+    "forget_routes",
+    "claim",
+    "open_routes",
+    "plain_routes",
+    "waits",
+    "routes",
+    "paused_routes",
+    "lock_limits",
+    "limit_room",
+}
 
 
 @pytest.fixture(scope="module")

@@ -138,6 +138,9 @@ class ManyPages(ClosingStore):
     def open_routes_of(self, routes: Any) -> OpenRoutes:
         return OpenRoutes()
 
+    def open_plain_routes(self) -> OpenRoutes:
+        return OpenRoutes()
+
     def claim(self, _worker: int, claim: str, _shares: Any) -> Claimed:
         self.clock.advance(0.01)
         return Claimed([a_claimed_job(claim)])
@@ -244,6 +247,16 @@ def test_a_tenant_with_ten_jobs_beside_one_with_thousands_is_served_at_once(stor
     tenants = Counter(job.tenant for job in rounds(claimer, ledger, 6))
     assert tenants["small"] == 10
     assert tenants["big"] >= 10
+
+
+def test_keys_that_wait_for_one_limit_do_not_take_the_turns_of_those_that_no_limit_counts(store: Store) -> None:
+    """They are older, and ask for all slots each time, of which their limit leaves them one."""
+    store.set_limit(Limit("workflow", "keyed", EVERY, "dana", concurrency=1))
+    store.submit([a_job(workflow="keyed", limit_key=f"k{n}") for n in range(200)])
+    store.submit([a_job(workflow="ours") for _ in range(2)])
+    ledger = Ledger()
+    taken = Counter(job.workflow for job in rounds(a_claimer(store, ledger, "keyed", "ours"), ledger, 3))
+    assert taken == {"keyed": 1, "ours": 2}
 
 
 def test_tenants_are_served_by_their_weights(store: Store) -> None:
@@ -702,6 +715,24 @@ def test_thousands_of_routes_that_nobody_here_serves_do_not_hide_one_that_gave_j
         counting.pages = 0
         assert len(rounds(claimer, ledger, 1)) == 1
         assert counting.pages <= 1  # none at all, where a hint was heard
+
+
+def test_thousands_of_keys_that_wait_do_not_hide_a_workflow_without_a_key(store: Store, store_url: str) -> None:
+    """Nor from a claimer that has just begun, and has heard nothing of it."""
+    ledger = Ledger()
+    store.submit([a_job(workflow="ours")])
+    assert len(rounds(a_claimer(store, ledger, "ours"), ledger, 2)) == 1
+    execute(
+        store_url,
+        f"{NUMBERS} INSERT INTO unstuck_routes (tenant, queue, workflow, limit_key)"
+        " SELECT 'default', 'default', 'theirs', 'k' || n FROM number",
+    )
+    theirs = "SELECT id, 0, -id FROM unstuck_routes WHERE workflow = 'theirs'"
+    execute(store_url, f"INSERT INTO unstuck_ready (route, rank, job) {theirs}")
+    store.submit([a_job(workflow="ours")])
+    claimer = a_claimer(store, ledger, "ours")
+    claimer._known.looked_to = 5000
+    assert len(rounds(claimer, ledger, 1)) == 1
 
 
 def test_thousands_of_routes_that_nobody_here_serves_do_not_hide_a_new_one(

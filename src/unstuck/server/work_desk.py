@@ -109,6 +109,8 @@ class WorkDesk:
         self._book: RouteBook | None = None
         self._fronts: list[tuple[OpenRoute, Route]] = []
         self._looked_at = float("-inf")
+        #: Where the next look begins; 0: at the start.
+        self._looked_to = 0
         self._turns = Turns()
         self._weighed_at = float("-inf")
         self._barren: dict[int, float] = {}
@@ -226,13 +228,18 @@ class WorkDesk:
                 return self._fronts
             store, began = self._open(), self._clock.boot()
             book = self._book = self._book or RouteBook(store)
-            fronts, after = list[OpenRoute](), 0
+            fronts = list[OpenRoute]()
+            has_all = self._looked_to == 0
             for _ in range(_PAGES):
-                page = store.open_routes(after, _PAGE)
+                page = store.open_routes(self._looked_to, _PAGE)
                 fronts += page
-                after = page.looked_to
-                if not after:
+                self._looked_to = page.looked_to
+                if not self._looked_to:
                     break
+            if not has_all or self._looked_to:
+                # Too many for one look, which goes on with the next; those without a limit key do not wait for that.
+                met = {front.route for front in fronts}
+                fronts += [front for front in store.open_plain_routes() if front.route not in met]
             book.learn([front.route for front in fronts])
             self._fronts = [(front, route) for front in fronts if (route := book.get(front.route)) is not None]
             self._looked_at = began

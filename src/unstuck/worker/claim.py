@@ -120,6 +120,8 @@ class Claimer:
         self._turns = Turns()
         self._weighed_at = float("-inf")
         self._in_vain = 0
+        #: Whether limits gave less than the last claim asked of them.
+        self._is_short = False
         #: Whether the last claim could have brought more, if there had been more.
         self._was_thorough = False
         self._most = BATCH
@@ -315,7 +317,11 @@ class Claimer:
         slots = min(room.slots, self._most)
         room = replace(room, slots=slots, ahead=min(room.ahead, self._most - slots))
         held = self._held if self._clock.boot() < self._held_until else frozenset()
-        return divide([bid for bid in self._known.bids.values() if bid.route not in held], room, self._turns)
+        bids = [bid for bid in self._known.bids.values() if bid.route not in held]
+        # The slots that a limit left empty are for those that no limit counts, before thousands that wait for it are
+        # asked one after the other.
+        free = [bid for bid in bids if not bid.is_limited] if self._is_short and not room.in_order else []
+        return divide(free or bids, room, self._turns)
 
     def _claim(self, shares: Sequence[Share], now: float) -> set[int]:
         """In two parts: what no limit counts is here before anything can go wrong with the others.
@@ -325,6 +331,7 @@ class Claimer:
         free = [share for share in shares if not share.is_limited]
         limited = [share for share in shares if share.is_limited]
         jobs = self._take(free) if free else Claimed()
+        self._is_short = False
         self._was_thorough = not (limited or jobs.in_parts or jobs.left_out)
         self._has_left = self._has_left or jobs.in_parts or not jobs
         if limited:
@@ -334,6 +341,7 @@ class Claimer:
             if counted is None:
                 counted = Claimed(held=frozenset(share.route for share in limited))
             self._mind_held(counted)
+            self._is_short = len(counted) < sum(share.limit for share in limited)
             jobs = Claimed([*jobs, *counted], counted.held, [*jobs.left_out, *counted.left_out])
         # A quarter more each time: what is asked for beyond what can be read was claimed in vain.
         self._most = max(1, len(jobs)) if jobs.left_out else min(BATCH, self._most + self._most // 4 + 1)

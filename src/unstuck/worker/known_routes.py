@@ -56,8 +56,11 @@ class KnownRoutes:
         began = self._clock.boot()
         until = began + (_LOOK_FOR if began >= self._walk_at else 0.0)
         found: dict[int, Bid] = {}
-        if self.looked_to and self.familiar:
-            found = self.bids_of(self._store.open_routes_of(list(self.familiar)), served)
+        if self.looked_to:
+            # A workflow with thousands of keys that wait for one limit must not hide those that have none.
+            found = self.bids_of(self._store.open_plain_routes(), served)
+            if keyed := [route for route in self.familiar if route not in found]:
+                found |= self.bids_of(self._store.open_routes_of(keyed), served)
         if 0 < self.looked_to < self._highest:
             # A route that is new has a higher number than all that were met, and would come last.
             found |= self.bids_of(self._page(self._highest), served)

@@ -53,6 +53,8 @@ from unstuck.telemetry import emit
 
 #: Rows that one tenant's own workers may register: workflows and their versions.
 MOST_OF_TENANT = 10_000
+#: Routes without a limit key that are looked at besides a page of all.
+MOST_PLAIN = 1000
 
 # --- the look -----------------------------------------------------------------------------------------------------
 
@@ -66,6 +68,12 @@ def look(t: Transaction, after: int, limit: int) -> tuple[OpenRoutes, bool]:
 def look_at(t: Transaction, routes: Sequence[int]) -> tuple[OpenRoutes, bool]:
     """The same of these routes."""
     return _open_ones(t, t.all("open_routes_of", routes=list(routes)), 0)
+
+
+def look_at_plain(t: Transaction) -> tuple[OpenRoutes, bool]:
+    """The same of the routes without a limit key, whatever the number of those that have one."""
+    found = [row["route"] for row in t.all("plain_routes", most=MOST_PLAIN)]
+    return look_at(t, found) if found else (OpenRoutes(), False)
 
 
 def _open_ones(t: Transaction, rows: Sequence[Row], looked_to: int) -> tuple[OpenRoutes, bool]:

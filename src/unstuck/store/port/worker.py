@@ -292,6 +292,11 @@ class ClaimPort(Protocol):
         """The same of these routes, whatever else waits."""
         ...
 
+    def open_plain_routes(self) -> OpenRoutes:
+        """The same of the routes without a limit key, a thousand at most: what is behind thousands of keys of others
+        is found by going round, these at once."""
+        ...
+
     def weights(self) -> dict[str, int]:
         """Of the tenants that have another weight than 1."""
         ...

@@ -105,6 +105,11 @@ class SqlWorker(SqlVerbs):
         self._transactions.has_limits = self._transactions.has_limits or has_limits
         return found
 
+    def open_plain_routes(self) -> OpenRoutes:
+        found, has_limits = self._database.read(gates.look_at_plain)
+        self._transactions.has_limits = self._transactions.has_limits or has_limits
+        return found
+
     def weights(self) -> dict[str, int]:
         return {row["name"]: row["weight"] for row in self._database.read(lambda t: t.all("weights"))}
 
