@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -16,6 +18,7 @@ from tests.conftest import Leap
 from tests.store.test_why import by_hand, serve
 from tests.support.builders import TENANT, a_worker, claimed, record, submitted
 from tests.support.eventually import eventually
+from tests.support.troubles import execute
 from unstuck.model.job import WorkerRecord
 from unstuck.store.drivers.connect import open_database, sqlite_path
 from unstuck.store.drivers.leaps import Witness
@@ -393,3 +396,28 @@ def _once_locks_are_told(unstuck: Command) -> Answer:
     found = eventually(look, timeout=30)
     assert found is not None
     return found
+
+
+@pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
+@pytest.mark.parametrize(
+    ("table", "name"),
+    [("unstuck_alerts", "alerts"), ("unstuck_dead_letters", "dead_letters"), ("unstuck_inbox", "inbox")],
+)
+def test_a_table_that_the_user_may_not_read_hides_nothing_else(
+    unstuck: Command, store: SqlStore, store_url: str, w1: WorkerRecord, table: str, name: str
+) -> None:
+    submitted(store, delay=3600.0)
+    stranger = f"stranger_{uuid4().hex[:8]}"
+    execute(
+        store_url,
+        f"CREATE ROLE {stranger} LOGIN; GRANT ALL ON ALL TABLES IN SCHEMA public TO {stranger};"
+        f"GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO {stranger}; REVOKE ALL ON {table} FROM {stranger}",
+    )
+    try:
+        answer = unstuck("health", "--json", "--database", re.sub("//[^@]*@", f"//{stranger}@", store_url))
+    finally:
+        execute(store_url, f"DROP OWNED BY {stranger}; DROP ROLE {stranger}")
+
+    assert (answer.code, answer.object["healthy"]) == (10, False)
+    assert {"database", "workers", "queue"} <= told(answer).keys()
+    assert f"permission denied for table {table}" in told(answer)[name]["detail"]

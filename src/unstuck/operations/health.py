@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from unstuck import clock
 from unstuck.model.errors import StoreBusy, StoreError
@@ -12,6 +12,7 @@ from unstuck.operations import checks
 from unstuck.operations.checks import answered
 from unstuck.operations.table import READER, Caller, operation
 from unstuck.views.health import CheckView, HealthView
+from unstuck.views.meaning import one_line
 from unstuck.views.workers import WorkerView
 
 
@@ -53,20 +54,31 @@ def _asked(caller: Caller, need_workers: bool, worker: str | None) -> Iterator[C
     alive = [w for w in found if w.is_alive]
     if alive:  # else everything waits for a worker, and that was said
         yield from checks.roles(alive)
-        yield from checks.sweeps(caller, now)
-        yield from checks.inbox(caller, now)
+        yield from _told("sweeps", lambda: checks.sweeps(caller, now))
+        yield from _told("inbox", lambda: checks.inbox(caller, now))
     # Where nothing can be written, that is why nobody takes them.
     has_room = any(w.has_room for w in found) and not unwritable
-    yield checks.queue(caller, has_room, now)
-    yield from checks.targets(caller, now)
-    yield from checks.schedules(caller, now)
-    yield from checks.ends(caller, now)
-    yield from checks.webhooks(caller, now)
-    yield from checks.secrets(caller)
-    yield from checks.quarantine(caller, now)
-    yield from checks.dead_letters(caller, now)
-    yield from checks.alerts(caller, now)
-    yield from checks.notifications(caller, now)
+    yield from _told("queue", lambda: [checks.queue(caller, has_room, now)])
+    yield from _told("targets", lambda: checks.targets(caller, now))
+    yield from _told("schedules", lambda: checks.schedules(caller, now))
+    yield from _told("ends", lambda: checks.ends(caller, now))
+    yield from _told("webhooks", lambda: checks.webhooks(caller, now))
+    yield from _told("secrets", lambda: checks.secrets(caller))
+    yield from _told("quarantine", lambda: checks.quarantine(caller, now))
+    yield from _told("dead_letters", lambda: checks.dead_letters(caller, now))
+    yield from _told("alerts", lambda: checks.alerts(caller, now))
+    yield from _told("notifications", lambda: checks.notifications(caller, now))
+
+
+def _told(name: str, look: Callable[[], Iterable[CheckView]]) -> Iterator[CheckView]:
+    """What a database refuses to tell of one thing (a table that its user may not read) hides nothing else, and is no
+    reason to end without a word. One that is away or busy has nothing to say of the others either."""
+    try:
+        yield from look()
+    except StoreError:
+        raise
+    except Exception as error:
+        yield answered(name, False, f"cannot be looked at: {type(error).__name__}: {one_line(str(error), 200)}")
 
 
 def _workers(caller: Caller) -> list[WorkerView]:
