@@ -135,9 +135,10 @@ def on_workflows(house: House, hand: Hand) -> None:
         head(hand), "Pause…", "Pause", fill={"For": "10m", "Reason": "a sale"}, says="workflow remind is paused"
     )
     hand.press(head(hand), "Unpause", says="workflow remind goes on")
+    expect(head(hand).get_by_role("button", name="Pause…")).to_be_visible()
     made(house, "workflows/remind/pause", {}, tenant="*")
     hand.press(head(hand), "Unpause", says="workflow remind goes on")  # the one for every tenant
-    assert house.site.get("/api/v1/pauses?tenant=*").json()["items"] == []
+    eventually(lambda: house.site.get("/api/v1/pauses?tenant=*").json()["items"] == [], timeout=30)
     breaker = hand.page.locator("#breaker")
     hand.press(breaker, "Blacklist…", "Blacklist it", fill={"Reason": "noisy"}, says="is on the blacklist")
     expect(breaker).to_contain_text("noisy")
@@ -151,6 +152,7 @@ def on_queues_and_targets(house: House, hand: Hand) -> None:
     hand.press(aside, "Pause…", "Pause", says="queue aside is paused")
     hand.press(aside, "Unpause", says="queue aside goes on")
     hand.press(aside, "Limit…", "Set the limit", fill={"At once": "5"}, says="queue aside: 5 at once")
+    expect(aside).to_contain_text("5 at once")  # the next dialog begins with what holds
     hand.press(aside, "Limit…", "Set the limit", fill={"At once": "", "Rate": "100/m"}, says="queue aside: 100/m")
     expect(aside).to_contain_text("100/m")
     aside.get_by_role("button", name="Limit…").click()
@@ -267,9 +269,12 @@ def on_events(house: House, hand: Hand) -> None:
 def on_workers(house: House, hand: Hand) -> None:
     hand.page.goto("/workers")
     spare = hand.page.locator(".worker", has_text="spare")
-    hand.press(spare.locator(".process").first, "Recycle", says="is replaced when its jobs have ended")
-    process = spare.locator(".process", has=hand.page.get_by_role("button", name="Recycle")).first
-    hand.press(process, "Kill", "Kill it", says="is ended")
+    active = spare.locator(".process", has=hand.page.get_by_role("button", name="Recycle"))
+    first = active.first.locator("b").inner_text()
+    hand.press(active.first, "Recycle", says=f"{first} is replaced when its jobs have ended")
+    expect(active.filter(has_text=first)).to_have_count(0)
+    second = active.first.locator("b").inner_text()
+    hand.press(active.first, "Kill", "Kill it", says=f"{second} is ended")
     hand.press(spare.locator(".card-head"), "Drain", "Drain it", says="spare drains")
     eventually(
         lambda: not [each for each in house.site.get("/api/v1/workers").json()["items"] if each["name"] == "spare"],
