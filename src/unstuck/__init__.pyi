@@ -138,8 +138,10 @@ from unstuck.views.flow import StepView as StepView
 from unstuck.views.flow import TreeUsageView as TreeUsageView
 from unstuck.views.flow import UsageView as UsageView
 from unstuck.views.flow import WaitView as WaitView
+from unstuck.views.gates import BreakerView as BreakerView
 from unstuck.views.gates import LimitChange as LimitChange
 from unstuck.views.gates import LimitView as LimitView
+from unstuck.views.gates import MarkView as MarkView
 from unstuck.views.gates import PauseView as PauseView
 from unstuck.views.gates import QueueView as QueueView
 from unstuck.views.gates import TargetView as TargetView
@@ -149,6 +151,7 @@ from unstuck.views.gates import TenantWhole as TenantWhole
 from unstuck.views.gates import UnpauseView as UnpauseView
 from unstuck.views.gates import WeightView as WeightView
 from unstuck.views.gates import WorkflowView as WorkflowView
+from unstuck.views.gates import WorkflowWhole as WorkflowWhole
 from unstuck.views.guard import ActionView as ActionView
 from unstuck.views.guard import BlacklistAdded as BlacklistAdded
 from unstuck.views.guard import BlacklistRemoved as BlacklistRemoved

@@ -59,7 +59,9 @@ class Forked:
 
     def wait(self, timeout: float | None = None) -> int:
         if self.returncode is None:
-            if not select.select([self._status], [], [], timeout)[0]:
+            ended = select.poll()  # select() refuses descriptors above 1023
+            ended.register(self._status, select.POLLIN)
+            if not ended.poll(None if timeout is None else timeout * 1000):
                 raise subprocess.TimeoutExpired(self.args, timeout or 0)
             self.returncode = int(os.read(self._status, _WORD))
             os.close(self._status)

@@ -26,8 +26,8 @@ def test_an_import_that_hangs_up_and_goes_on_is_ended_in_time(tmp_path: Path) ->
     zygote = started(tmp_path, text)
     began = time.monotonic()
     with pytest.raises(NotImported, match="now a daemon"):
-        zygote.ask(2.0, lambda: None)
-    assert time.monotonic() - began < 20.0
+        zygote.ask(10.0, lambda: None)
+    assert time.monotonic() - began < 30.0
     eventually(lambda: is_gone(zygote.pid))
 
 
