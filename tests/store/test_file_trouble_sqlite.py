@@ -172,6 +172,31 @@ def test_a_store_that_is_closed_takes_no_lock_from_a_stranger_in_its_process(pat
     is_sound(path, 1, 2, 3)
 
 
+def test_stores_that_are_closed_leave_no_descriptor_behind(path: Path, notebook: Database) -> None:
+    """Not even where several had the file, or a stranger has it still while they are closed."""
+    for _ in range(2):
+        others = [notes.open_notes(str(path)) for _ in range(3)]
+        for other in others:
+            assert notes.ids(other) == [1]
+        for other in others:
+            other.close()
+    with closing(sqlite3.connect(path)) as stranger:
+        assert stranger.execute("SELECT * FROM notes").fetchone()
+        notebook.close()
+    beside = path.with_name("beside.db")
+    other = notes.open_notes(str(beside))
+    notes.make(other)
+    other.close()
+    assert [name for name in map(_opened, os.listdir("/proc/self/fd")) if name.startswith(str(path.parent))] == []
+
+
+def _opened(descriptor: str) -> str:
+    try:
+        return os.readlink(f"/proc/self/fd/{descriptor}")
+    except FileNotFoundError:  # the listing's own
+        return ""
+
+
 @pytest.mark.parametrize("ends", [["-shm"], ["-wal", "-shm"]], ids=["index", "log and index"])
 def test_a_log_that_was_deleted_costs_nothing_that_was_written(
     path: Path, notebook: Database, ends: list[str]

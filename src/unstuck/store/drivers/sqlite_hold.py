@@ -83,9 +83,16 @@ class _Held:
         if descriptor is None or file is None:
             return
         with _spares:
-            if len(descriptors_of(file)) > 1:
-                _spare.setdefault(file, []).append(descriptor)
-            else:
+            _spare.setdefault(file, []).append(descriptor)
+            _close_needless()
+
+
+def _close_needless() -> None:
+    """Of files that nobody else in this process has open any more."""
+    for file, spare in list(_spare.items()):
+        if not set(descriptors_of(file)).difference(spare):
+            del _spare[file]
+            for descriptor in spare:
                 os.close(descriptor)
 
 
@@ -94,6 +101,16 @@ def _opened(path: str, file: FileId) -> int:
         if spare := _spare.get(file):
             return spare.pop()
     return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+
+def _after_fork_in_child() -> None:
+    """Another thread of the parent may have had it."""
+    global _spares
+    _spares = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def _locked(descriptor: int, kind: int, start: int, length: int) -> bool:
