@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import psutil
 import pytest
@@ -77,9 +80,11 @@ def test_a25_a29_three_culprits_of_the_worst_kinds_at_once_all_end_in_time(start
 
 @dataclass(frozen=True)
 class Footprint:
-    """What supervisor and zygote have: descriptors, threads, bytes; and how many processes are below them."""
+    """What supervisor and zygote have: descriptors, threads, bytes; and how many processes are below them. Those of a
+    SQLite file by themselves: the pool of readers has two for each of those that ever looked at the same time."""
 
     descriptors: tuple[int, int]
+    of_database: int
     threads: tuple[int, int]
     memory: tuple[int, int]
     family: int
@@ -89,12 +94,22 @@ def footprint(company: Company) -> Footprint:
     record = company.worker.record(company.jobs.store)
     assert record is not None
     both = [psutil.Process(company.worker.process.pid), psutil.Process(record.info["pids"]["zygote"]["pid"])]
+    of_database = opened_of_database(both[0].pid)
     return Footprint(
-        descriptors=(both[0].num_fds(), both[1].num_fds()),
+        descriptors=(both[0].num_fds() - of_database, both[1].num_fds()),
+        of_database=of_database,
         threads=(both[0].num_threads(), both[1].num_threads()),
         memory=(both[0].memory_info().rss, both[1].memory_info().rss),
         family=len(both[0].children(recursive=True)),
     )
+
+
+def opened_of_database(pid: int) -> int:
+    found = 0
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            found += ".db" in os.readlink(descriptor)
+    return found
 
 
 def footprint_at_rest(company: Company, mode: str) -> Footprint:
@@ -120,6 +135,7 @@ def test_fifty_stuck_jobs_in_a_row_leave_nothing_behind(start: Start, jobs: Jobs
     assert after.threads == before.threads
     for now, then in zip(after.descriptors, before.descriptors, strict=True):
         assert now <= then + 2, (before, after)
+    assert after.of_database <= before.of_database + 8, (before, after)
     for now, then in zip(after.memory, before.memory, strict=True):
         assert now <= then + (4 << 20), (before, after)
     capacity_is_whole(company)
