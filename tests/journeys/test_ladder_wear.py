@@ -80,11 +80,11 @@ def test_a25_a29_three_culprits_of_the_worst_kinds_at_once_all_end_in_time(start
 
 @dataclass(frozen=True)
 class Footprint:
-    """What supervisor and zygote have: descriptors, threads, bytes; and how many processes are below them. Those of a
-    SQLite file by themselves: the pool of readers has two for each of those that ever looked at the same time."""
+    """What supervisor and zygote have: descriptors, threads, bytes; and how many processes are below them. Connections
+    to a SQLite file, of two descriptors each, are apart: a pool keeps as many as ever looked at once."""
 
     descriptors: tuple[int, int]
-    of_database: int
+    connections: int
     threads: tuple[int, int]
     memory: tuple[int, int]
     family: int
@@ -94,21 +94,21 @@ def footprint(company: Company) -> Footprint:
     record = company.worker.record(company.jobs.store)
     assert record is not None
     both = [psutil.Process(company.worker.process.pid), psutil.Process(record.info["pids"]["zygote"]["pid"])]
-    of_database = opened_of_database(both[0].pid)
+    connections = connections_of(both[0].pid)
     return Footprint(
-        descriptors=(both[0].num_fds() - of_database, both[1].num_fds()),
-        of_database=of_database,
+        descriptors=(both[0].num_fds() - 2 * connections, both[1].num_fds()),
+        connections=connections,
         threads=(both[0].num_threads(), both[1].num_threads()),
         memory=(both[0].memory_info().rss, both[1].memory_info().rss),
         family=len(both[0].children(recursive=True)),
     )
 
 
-def opened_of_database(pid: int) -> int:
+def connections_of(pid: int) -> int:
     found = 0
     for descriptor in Path(f"/proc/{pid}/fd").iterdir():
         with suppress(FileNotFoundError):
-            found += ".db" in os.readlink(descriptor)
+            found += os.readlink(descriptor).endswith("-wal")
     return found
 
 
@@ -135,7 +135,7 @@ def test_fifty_stuck_jobs_in_a_row_leave_nothing_behind(start: Start, jobs: Jobs
     assert after.threads == before.threads
     for now, then in zip(after.descriptors, before.descriptors, strict=True):
         assert now <= then + 2, (before, after)
-    assert after.of_database <= before.of_database + 8, (before, after)
+    assert after.connections <= before.connections + 4, (before, after)
     for now, then in zip(after.memory, before.memory, strict=True):
         assert now <= then + (4 << 20), (before, after)
     capacity_is_whole(company)
