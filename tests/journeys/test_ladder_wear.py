@@ -80,7 +80,7 @@ def test_a25_a29_three_culprits_of_the_worst_kinds_at_once_all_end_in_time(start
 
 @dataclass(frozen=True)
 class Footprint:
-    """What supervisor and zygote have: descriptors, threads, bytes; and how many processes are below them. Connections
+    """What supervisor and zygote have: descriptors, threads, bytes; how many processes are below them. Connections
     to a SQLite file, of two descriptors each, are apart: a pool keeps as many as ever looked at once."""
 
     descriptors: tuple[int, int]
